@@ -20,6 +20,7 @@ from privatize.budgets.budget import Budget
 from privatize.budgets.sealed import Sealed, private_source, seal
 from privatize.calibration.sensitivity import Sensitivity, estimate_sensitivity
 from privatize.config.policy import configure
+from privatize.function.counting import Changed
 from privatize.function.private_function import PrivateFunction, privatize
 from privatize.function.release import Release
 from privatize.function.settings import Settings
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["PrivateFunction", "Release", "Settings", "instrument", "privatize"]
+__all__ = ["Changed", "PrivateFunction", "Release", "Settings", "instrument", "privatize"]
 __all__ += ["Plan", "Sensitivity", "additive", "estimate_sensitivity", "plan", "sums", "transfer"]
 __all__ += ["Bernstein", "BernsteinPolynomial", "Blocks", "Exponential", "Gaussian", "Laplace", "Mechanism"]
 __all__ += ["samplers"]

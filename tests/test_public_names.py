@@ -13,6 +13,7 @@ NAMES = [
     "BernsteinPolynomial",
     "Blocks",
     "Budget",
+    "Changed",
     "Exponential",
     "Gaussian",
     "Laplace",

@@ -79,7 +79,7 @@ class Lists(Container):
             if dtype.kind not in "biuf":
                 return listed
             return np.array([math.nan if value is None else value for value in listed], dtype=dtype).tolist()
-        values, missing = _to_array(data, dtype)
+        values, missing = to_array(data, dtype)
         if values.shape[1:] != drawn.shape[1:]:
             raise DataError(f"The records of the list are not of the shape {drawn.shape[1:]} that P draws.")
         return self.from_array(clipping.convert_values(values, dtype, support, missing), None)
@@ -98,7 +98,7 @@ def _convert_column(values: list[Any], drawn: list[Any], support: Any) -> list[A
     zone = example.tzinfo if isinstance(example, dt.datetime) else None
     integers = isinstance(example, int) and not isinstance(example, bool)
     dtype = "M8[us]" if isinstance(example, dt.date) else "i8" if integers else "f8"
-    array, missing = _to_array(values, np.dtype(dtype), zone)
+    array, missing = to_array(values, np.dtype(dtype), zone)
     if array.ndim != 1:
         raise DataError(_WRONG_TYPE)
     found = clipping.convert_values(array, array.dtype, inner, missing).tolist()
@@ -130,7 +130,7 @@ def _moment(value: Any, zone: Any) -> Any:
     return np.datetime64(value, "us")
 
 
-def _to_array(data: list[Any], dtype: np.dtype[Any], zone: Any = None) -> tuple[Any, Any]:
+def to_array(data: list[Any], dtype: np.dtype[Any], zone: Any = None) -> tuple[Any, Any]:
     """Return a list as an array that can be cast to P's dtype, and which values are missing.
 
     Each value is converted by itself: the result does not depend on the other values.

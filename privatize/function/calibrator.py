@@ -88,6 +88,29 @@ class Calibrator:
         self.memory.clear()
         self.guarded.clear()
 
+    def remembers(self, asked: Question) -> bool:
+        """Tell whether the estimate for a question is in the store."""
+        settings, plan = asked.settings, asked.settings.plan
+        key = token(asked.facts(), asked.definition.name, version=settings.version)
+        try:
+            entry = store_of(settings).read(key or "")
+            return entry.proven.get("given") == asked.bound if plan is None else entry.checked >= plan.m
+        except (KeyError, ValueError, DatabaseError):  # there is no entry, or it cannot be read
+            return False
+
+    def forget(self, definition: Definition, asked: Question | None) -> int:
+        """Forget the estimate for a question, or all of functions of this name; return how many."""
+        settings, store = definition.settings, store_of(definition.settings)
+        self.clear()
+        try:
+            if asked is not None:
+                return store.forget(token(asked.facts(), definition.name, version=settings.version) or "")
+            found = (entry for entry in store.entries() if entry["facts"].get("function") == definition.label)
+            return sum(map(store.forget, [entry["key"] for entry in found]))
+        except DatabaseError as error:
+            warn(f"Nothing was forgotten in {store.url}, which cannot be written: {error}.")
+            return 0
+
     def template(self, definition: Definition) -> Template:
         """Return the template of P, or refuse a function that has none."""
         settings = definition.settings

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import operator
 import os
 from collections.abc import Callable, Sequence
@@ -12,7 +11,6 @@ from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast
 
 from privatize.budgets.budget import Budget
 from privatize.budgets.partition import Part
-from privatize.calibration import capacity, streams
 from privatize.calibration.evaluators.batched import Batch
 from privatize.calibration.evaluators.raw import PairFunction
 from privatize.config.policy import policy
@@ -21,25 +19,21 @@ from privatize.function.advice import Advice
 from privatize.function.asking import miscounted, own_bounds, questions
 from privatize.function.binding import Binding, label_of
 from privatize.function.box import Box
-from privatize.function.calibrator import Calibrator, store_of
+from privatize.function.calibrator import Calibrator
+from privatize.function.counting import Changed, changed
 from privatize.function.pickling import Pickled
 from privatize.function.pipeline import released
 from privatize.function.question import Definition
 from privatize.function.release import Release, error_of, least_epsilon
-from privatize.function.settings import Settings
+from privatize.function.settings import REQUIRED, Settings, check_given
 from privatize.function.strength import mechanism_name, proven_bound, words_of
-from privatize.identity.fingerprint import token
 from privatize.identity.library import Wrapper
 from privatize.mechanisms import DEFAULT, Mechanism
 from privatize.planning.plan import Bound, Plan
-from privatize.samplers import draw
-from privatize.storage.database import DatabaseError
-from privatize.storage.estimates import warn
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-REQUIRED: Any = inspect.Parameter.empty  # the default of options that must be given
 # Attributes that a private function sets itself. The user has set all others.
 _OWN = frozenset(
     {"_original", "_settings", "_root", "_target", "_advice", "calibrator", "definition", "__wrapped__"}
@@ -246,12 +240,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         given = [(n, *args), kwargs]
         del n, args, kwargs
         ((asked,), _) = questions(self.definition, self.calibrator, "remembers", given, several=False)
-        key = token(asked.facts(), self.__name__, version=self._settings.version)
-        try:
-            entry, plan = store_of(self._settings).read(key or ""), self._settings.plan
-            return entry.proven.get("given") == asked.bound if plan is None else entry.checked >= plan.m
-        except (KeyError, ValueError, DatabaseError):  # there is no entry, or it cannot be read
-            return False
+        return self.calibrator.remembers(asked)
 
     def forget(self, /, *args: Any, **kwargs: Any) -> int:
         """Forget estimates, so that the next call calibrates again. Return how many there were.
@@ -261,18 +250,10 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         """
         given: list[Any] = [args, kwargs]
         del args, kwargs
-        store = store_of(self._settings)
-        self.calibrator.clear()
-        try:
-            if any(given):
-                ((asked,), _) = questions(self.definition, self.calibrator, "forget", given, several=False)
-                return store.forget(token(asked.facts(), self.__name__, version=self._settings.version) or "")
-            label = self.definition.label
-            keys = [entry["key"] for entry in store.entries() if entry["facts"].get("function") == label]
-            return sum(map(store.forget, keys))
-        except DatabaseError as error:
-            warn(f"Nothing was forgotten in {store.url}, which cannot be written: {error}.")
-            return 0
+        asked = None
+        if any(given):
+            ((asked,), _) = questions(self.definition, self.calibrator, "forget", given, several=False)
+        return self.calibrator.forget(self.definition, asked)
 
     def sample(self, n: int, *, seed: int | None = None) -> Any:
         """Draw a public dataset of n records from P, such as calibration runs on.
@@ -283,12 +264,36 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         if wrong is not None:
             del n
             raise wrong
-        count, chosen = operator.index(n), streams.check_seed(seed)
-        rng = streams.stream(streams.fresh_seed() if chosen is None else chosen, streams.PILOT)
-        sampler = self.calibrator.template(self.definition).sampler
-        size = capacity.footprint(sampler, count, streams.stream(0, streams.PILOT))
-        capacity.check("sample() draws", count, size, 2)
-        return draw(sampler, count, rng)
+        return self.calibrator.template(self.definition).sample(operator.index(n), seed)
+
+    def changed(self, /, *data: Any, epsilon: float) -> Changed:
+        """Return how many records are clipped, filled or recoded before the function sees them, by column.
+
+        The counts have noise and are differentially private for all neighbours; epsilon is charged to the
+        budgets that an answer is charged to. Ask before any sampled question: what P does not draw silently
+        becomes something else, "East " the first category, say.
+
+        Parameters
+        ----------
+        *data
+            The dataset, or all of them if the function has several; no other arguments.
+        epsilon : float
+            What to spend. Noise of scale 2d/epsilon for d columns is added to each count.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from privatize import privatize, samplers
+        >>> mean = privatize(epsilon=1, gamma=0.1, sampler=samplers.uniform(0, 100))(np.mean)
+        >>> mean.changed(np.linspace(0, 100, 500), epsilon=1).found
+        ()
+        """
+        try:  # an interrupt in here must not leave the data in this frame
+            box = Box()
+            box.args = data
+        finally:
+            del data
+        return changed(self.definition, box, epsilon)
 
     def replace(self, **changes: Any) -> PrivateFunction[P, R]:
         """Return the same function with other settings.
@@ -398,9 +403,9 @@ def privatize(
     epsilon : float
         The privacy loss: smaller is more private and noisier.
     gamma : float
-        The promise may fail on this share of random neighbouring pairs of datasets. Leave it out where the
-        bound is proven: with ``sensitivity=``, with functions that have bounds of their own (see
-        `privatize.sums`), and with ``mechanism=Blocks(low, high)``.
+        The promise may fail on this share of random neighbouring pairs of datasets: for gamma*n of n people
+        in expectation. Leave it out where the bound is proven: with ``sensitivity=``, with functions that
+        have bounds of their own (see `privatize.sums`), and with ``mechanism=Blocks(low, high)``.
     sensitivity : float or callable, optional
         A bound on how far one record moves the answer, in the mechanism's norm, that you have proved for all
         data within P's support; or a function of n that returns it. Nothing is estimated then, but sampled
@@ -473,28 +478,10 @@ def privatize(
     True
     """
     given = {name: value for name, value in locals().items() if name not in ("function", "unknown")}
-    _refuse(function, given, sorted(unknown))
+    check_given(function, given, sorted(unknown))
     settings = Settings(**given)
 
     def decorate(function: Callable[P, R]) -> PrivateFunction[P, R]:
         return PrivateFunction(function, settings)
 
     return decorate
-
-
-def _refuse(function: None, given: dict[str, Any], unknown: list[str]) -> None:
-    """Refuse options that do not exist, and a decorator without options."""
-    if unknown:
-        import difflib  # only here: it takes 2 ms
-
-        close = difflib.get_close_matches(unknown[0], sorted(given), 1, 0.3)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        known = ", ".join(sorted(given))
-        raise SettingsError(f"privatize() has no argument {unknown[0]!r}.{hint} It has {known}.")
-    if function is not None:
-        raise SettingsError("""privatize() takes its settings by keyword, and the function afterwards: write
-            @privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 100)) above it.""")
-    if given["epsilon"] is REQUIRED:
-        raise SettingsError("""privatize() needs epsilon=: epsilon, gamma and the sampler are the promise, so
-            they have no default. For example privatize(epsilon=1, gamma=0.05,
-            sampler=samplers.uniform(0, 100)).""")

@@ -1,6 +1,7 @@
 """Settings: all options, what each may be, and which of them an estimate depends on."""
 
 import functools
+import inspect
 import math
 import numbers
 import os
@@ -29,6 +30,7 @@ from privatize.samplers import as_sampler
 from privatize.samplers.base import traits_of
 from privatize.samplers.public import bootstraps
 
+REQUIRED: Any = inspect.Parameter.empty  # the default of options that must be given
 _ENVIRONMENT = {"environment": True}  # marks options that do not change an estimate
 
 
@@ -287,3 +289,21 @@ _CHECKS: dict[str, _Check] = {
     "progress": _optional(_one_of("True, False or None", lambda value: isinstance(value, bool))),
     "budget": _optional(_one_of("a Budget, or a part of one", _is_budget)),
 }
+
+
+def check_given(function: None, given: dict[str, Any], unknown: list[str]) -> None:
+    """Refuse options that do not exist, and a decorator without options."""
+    if unknown:
+        import difflib  # only here: it takes 2 ms
+
+        close = difflib.get_close_matches(unknown[0], sorted(given), 1, 0.3)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        known = ", ".join(sorted(given))
+        raise SettingsError(f"privatize() has no argument {unknown[0]!r}.{hint} It has {known}.")
+    if function is not None:
+        raise SettingsError("""privatize() takes its settings by keyword, and the function afterwards: write
+            @privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 100)) above it.""")
+    if given["epsilon"] is REQUIRED:
+        raise SettingsError("""privatize() needs epsilon=: epsilon, gamma and the sampler are the promise, so
+            they have no default. For example privatize(epsilon=1, gamma=0.05,
+            sampler=samplers.uniform(0, 100)).""")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from privatize.calibration import streams
+from privatize.calibration import capacity, streams
 from privatize.data import records
 from privatize.errors import SamplerError, SettingsError
 from privatize.function.settings import Settings
@@ -44,6 +44,13 @@ class Template:
         if self._known is None or state is None or self._known[0] != state:
             self._known = state or "", self._draw()
         return self._known[1]
+
+    def sample(self, n: int, seed: Any) -> Any:
+        """Draw n records, if they fit into memory; with a fresh seed if none is given."""
+        rng = streams.stream(streams.seed_or_fresh(seed), streams.PILOT)
+        size = capacity.footprint(self.sampler, n, streams.stream(0, streams.PILOT))
+        capacity.check("sample() draws", n, size, 2)
+        return draw(self.sampler, n, rng)
 
     def _draw(self) -> Any:
         many = draw(self.sampler, _MANY, streams.stream(0, streams.PILOT))
