@@ -125,6 +125,12 @@ def sampler_cases():
         "day": s.dates("2020-01-01", "2024-12-31"),
     }
     public = np.array([[1.0, 2.5], [3.0, 4.0], [-1.0, 0.0]])
+    thinned = s.Change(thinned=[("y", [1], 0.3)])
+    several = s.Change(
+        spread=[("age", 0.5, 60, True), ("income", 2, 30, False), ("day", 0.5, "2022-07-01", True)],
+        swapped=[("sex", ["F"], ["M", "X"], [0.8, 0.2]), ("city", ["Ulm"], ["Rome"], [1])],
+        added=[("age", "zeros", 0.3), ("income", "missing", 0.3)],
+    )
     cases = [
         s.uniform(0, 1),
         s.uniform(-3.5, 100),
@@ -175,6 +181,9 @@ def sampler_cases():
         s.integers(0, 100).truncated(18, 65),
         s.as_sampler(Foreign()).truncated(0.1, 0.9),
         s.uniform(0, 1).truncated(0.5),
+        s.uniform(0, 1, size=2).changed(s.Change(spread=[("value", 2, [0.4, 0.5], False)])),
+        s.labelled(s.uniform(0, 1, size=2), summed, support=[0, 1]).changed(thinned),
+        *(s.table(people, frame=frame).changed(several) for frame in ("pandas", "dict")),
         s.normal(0, 1).clip(-1, 1),
         s.integers(0, 100).clip(high=50),
         s.uniform(0, 1, size=2).clip([0.1, 0.2], [0.8, 0.9]),

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from privatize.data.clipping import with_none
 from privatize.data.columns import (
     Column,
     array_of_column,
@@ -133,6 +134,16 @@ def make(library: str, table: Mapping[Any, Column]) -> Any:
 def replaced(data: Any, at: int, values: Any) -> Any:
     """Return a frame or a series with other numbers in one of its columns."""
     return _of(data).replaced(data, at, values)
+
+
+def with_values(data: Any, at: int, values: Any, missing: Any) -> Any:
+    """Return a frame or a series with other values, of which some are missing, in one of its columns."""
+    own = _of(data)
+    column = own.columns(data)[at]
+    if values.dtype.kind == "O":
+        return own.with_column(data, at, own.native(with_none(values.tolist(), missing), None, column))
+    absent = values != values if missing is None else missing | (values != values)
+    return own.with_column(data, at, own.native(values, absent, column))
 
 
 def put(data: Any, at: int, cells: Mapping[int, Any]) -> Any:

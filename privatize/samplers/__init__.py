@@ -7,6 +7,7 @@ differential privacy *with respect to P*.
 
 from privatize.data.support import Maybe, OneOf
 from privatize.samplers.base import Sampler, draw
+from privatize.samplers.change import Change
 from privatize.samplers.combined import blobs, labelled, marginal, mixture
 from privatize.samplers.distribution import Distribution
 from privatize.samplers.families import Family
@@ -16,7 +17,8 @@ from privatize.samplers.public import bootstrap
 from privatize.samplers.tables import dependent, table
 from privatize.samplers.values import boolean, categorical, choice, dates, with_missing
 
-__all__ = ["Distribution", "Family", "Sampler", "any_of", "as_sampler", "bootstrap", "draw", "from_function"]
+__all__ = ["Change", "Distribution", "Family", "Sampler", "any_of", "as_sampler", "bootstrap", "draw"]
+__all__ += ["from_function"]
 __all__ += ["Maybe", "OneOf", "boolean", "categorical", "choice", "dates", "with_missing"]
 __all__ += ["integers", "normal", "uniform"]
 __all__ += ["blobs", "dependent", "labelled", "marginal", "mixture", "table"]

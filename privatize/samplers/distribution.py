@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import abc
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from privatize.data import frames, records
+from privatize.data import frames
 from privatize.data import support as domains
 from privatize.data.clipping import convert_numbers
 from privatize.data.columns import Column
 from privatize.errors import DataError, SamplerError
 from privatize.planning.numbers import as_integer
+from privatize.samplers.alone import check_alone, number_by_number
 from privatize.samplers.base import KINDS, Kind, Rng, Traits, draw, kind, name_of, some
+from privatize.samplers.change import Change, drawn_by, fitting, has_columns, made_by
 from privatize.samplers.describing import Description, describe
 from privatize.samplers.families import Family
 from privatize.samplers.given import Support, inside, show_support, value_of
@@ -101,7 +102,7 @@ class Distribution(Kind, abc.ABC):
         if not callable(function):
             raise SamplerError(f"map({function!r}) needs a function of n records that returns n.")
         made = _Mapped(self, function, Support.of(support))
-        _check_alone(self, function)
+        check_alone(self, function)
         return made
 
     def truncated(self, low: Any = None, high: Any = None) -> Distribution:
@@ -131,6 +132,19 @@ class Distribution(Kind, abc.ABC):
         normal(0, 1).clip(-2, 2)
         """
         return _Clipped(self, *_ends(self, "clip", low, high))
+
+    def changed(self, change: Change) -> Distribution:
+        """Return the distribution of changed records: another P with the same support.
+
+        `family` and the stress test make such changes, see `privatize.samplers.Change`.
+
+        Examples
+        --------
+        >>> from privatize import samplers
+        >>> samplers.uniform(0, 100).changed(samplers.Change(spread=[("value", 0.5, 40, False)])).support
+        (0.0, 100.0)
+        """
+        return Perturbed(self, fitting(change, self))
 
     def fixed(self, *, size: int) -> Distribution:
         """Return the same distribution for data that grows, of which `size` records are used.
@@ -257,35 +271,6 @@ def accepted(draw_some: Callable[[int], Any], ends: Box, n: int, sampler: Any) -
 # --- mapped -----------------------------------------------------------------------------------
 
 
-def _check_alone(inner: Distribution, function: Callable[[Any], Any]) -> None:
-    """Refuse a function that does not make each record from one record alone."""
-    drawn = some(inner, 16)
-    halves = np.array([13, 2, 7, 15, 0, 9, 4, 11]), np.array([3, 14, 1, 10, 5, 12, 8, 6])
-    try:
-        made = function(records.copy(drawn))
-        alone = records.count(made) == 16 and all(
-            records.equal(records.take(made, at), function(records.take(drawn, at))) for at in halves
-        )
-    except DataError:
-        alone = False
-    except Exception as error:
-        raise SamplerError(f"""map({name_of(function)}) raised {type(error).__name__} on drawn records:
-            {error}. It gets n records, in the container that {inner!r} draws, and returns n.""") from error
-    if not alone:
-        raise SamplerError(f"""map({name_of(function)}) does not make each record from one record alone: 8 of
-            16 records come out differently without the other 8. Records must stay independent.""")
-
-
-def _number_by_number(function: Any) -> bool:
-    """Tell whether a function is one of numpy's or SciPy's own that treats each number by itself."""
-    if not isinstance(function, np.ufunc) or (function.nin, function.nout) != (1, 1) or function.signature:
-        return False
-    return any(
-        getattr(sys.modules.get(module), function.__name__, None) is function
-        for module in ("numpy", "scipy.special")
-    )
-
-
 @kind("mapped", "inner", stable=False)  # the function may change
 class _Mapped(Supported):
     inner: Distribution
@@ -296,7 +281,7 @@ class _Mapped(Supported):
         return inside(self.function(self.inner.draw(n, rng)), self.given)
 
     def own_traits(self) -> Traits:
-        alone = _number_by_number(self.function)
+        alone = number_by_number(self.function)
         return replace(self.known, iid=alone, streamable=alone)
 
     def __repr__(self) -> str:
@@ -366,6 +351,48 @@ class _Clipped(_Bounded):
         return convert_numbers(drawn, drawn.dtype, domains.Maybe((self.low.array, self.high.array)))
 
 
+# --- changed ----------------------------------------------------------------------------------
+
+
+@kind("perturbed", "inner", "change", streamable=True, immutable=True)
+class Perturbed(Distribution):
+    """The same distribution, with another spread, other shares, or more zeros and missing values."""
+
+    inner: Distribution
+    change: Change
+
+    def draw(self, n: int, rng: Rng) -> Any:
+        """Return a dataset of n records."""
+        return made_by(self.inner, self._drawn(n, rng))
+
+    def _drawn(self, n: int, rng: Rng) -> Any:
+        return self.change.draw(lambda size: drawn_by(self.inner, size, rng), self.inner.support, n, rng)
+
+    def column(self, n: int, rng: Rng) -> Column:
+        """Return n values for a column of a table."""
+        label, column = min(self.change.columns), _own_kind(self.inner).column
+        support = self.inner.support
+        found: Column = self.change.draw(lambda k: column(self.inner, k, rng), support, n, rng, label)
+        return found
+
+    def select(self, n: int, rng: Rng, wanted: str | list[str]) -> Any:
+        """Return some columns of n records."""
+        if not has_columns(self.inner):
+            return super().select(n, rng, wanted)
+        found, several = self._drawn(n, rng), [wanted] if isinstance(wanted, str) else wanted
+        return frames.select(made_by(self.inner, {name: found[name] for name in several}), wanted)
+
+    def names(self) -> list[str] | None:
+        """Return the names of the columns that it draws, or None if it draws no table."""
+        return names_of(self.inner)
+
+    def _support(self) -> Any:
+        return self.inner.support
+
+    def __repr__(self) -> str:
+        return f"{_show(self.inner)}.changed({self.change!r})"
+
+
 # --- for data that grows ----------------------------------------------------------------------
 
 
@@ -415,6 +442,10 @@ class Fixed(Distribution):
     def clip(self, low: Any = None, high: Any = None) -> Distribution:
         """Return the same moved between two bounds, for the same number of records."""
         return self.inner.clip(low, high).fixed(size=self.size)
+
+    def changed(self, change: Change) -> Distribution:
+        """Return the distribution of changed records, for the same number of them."""
+        return self.inner.changed(change).fixed(size=self.size)
 
     def fixed(self, *, size: int) -> Distribution:
         """Return the same for another number of records."""

@@ -18,7 +18,7 @@ class Frozen:
     __slots__ = ("array",)
 
     def __init__(self, array: Any) -> None:
-        self.array = np.asarray(np.array(array, dtype=np.float64) + 0.0)  # -0.0 becomes 0.0
+        self.array = np.asarray(np.array(array, dtype=np.float64, order="C") + 0.0)  # -0.0 becomes 0.0
         self.array.setflags(write=False)
 
     def __eq__(self, other: object) -> bool:

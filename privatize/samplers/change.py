@@ -1,0 +1,298 @@
+"""A change of a public distribution: another spread, other shares, more zeros and missing values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.data import frames, records
+from privatize.data.clipping import convert_values
+from privatize.data.columns import Column, array_of
+from privatize.data.editing import edited
+from privatize.errors import SamplerError
+from privatize.samplers.base import KINDS, Kind, Rng, Traits, draw, kind, support_of
+from privatize.samplers.parameters import Frozen, chosen
+
+Array = NDArray[Any]
+Draw = Callable[[int], Any]
+RATE = 0.25  # the smallest share of records that thinning may keep
+
+
+@kind("change", streamable=True, immutable=True)
+class Change(Kind):
+    """What is different in a changed P.
+
+    Attributes
+    ----------
+    spread : sequence of (column, factor, center, whole)
+        Numbers x of a column become center + factor * (x - center), rounded if they are `whole`, and clipped
+        into P's support. Zeros of other numbers stay: they often stand for "none".
+    thinned : sequence of (column, values, kept)
+        Records with one of these values are drawn again, but for a share `kept` of them.
+    swapped : sequence of (column, values, others, shares)
+        Half of these values become one of the others, which have these shares.
+    added : sequence of (column, "zeros" or "missing", share)
+        This share of the values becomes 0, or missing.
+
+    Examples
+    --------
+    >>> from privatize import samplers
+    >>> change = Change(spread=[("value", 0.5, 40, False)])
+    >>> change.words
+    '`value` is half as spread out'
+    >>> samplers.uniform(0, 100).changed(change)
+    uniform(0, 100).changed(Change(spread=[('value', 0.5, 40, False)]))
+    """
+
+    spread: Sequence[Any] = ()
+    thinned: Sequence[Any] = ()
+    swapped: Sequence[Any] = ()
+    added: Sequence[Any] = ()
+
+    def __post_init__(self) -> None:
+        # The same numbers make the same change, whether they are 1 or 1.0, in lists or in tuples.
+        own = {
+            "spread": tuple(
+                (name, Frozen(factor), center if isinstance(center, str) else Frozen(center), bool(whole))
+                for name, factor, center, whole in self.spread
+            ),
+            "thinned": tuple((name, tuple(values), Frozen(kept)) for name, values, kept in self.thinned),
+            "swapped": tuple(
+                (name, tuple(values), tuple(others), Frozen(shares))
+                for name, values, others, shares in self.swapped
+            ),
+            "added": tuple((name, what, Frozen(share)) for name, what, share in self.added),
+        }
+        for name, value in own.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The labels of the columns that it changes."""
+        steps = (*self.spread, *self.thinned, *self.swapped, *self.added)
+        return frozenset(step[0] for step in steps)
+
+    def own_traits(self) -> Traits:
+        """Return its traits: draws one after the other are one draw if it uses no randomness of its own."""
+        random = self.thinned or self.swapped or self.added or any(step[3] for step in self.spread)
+        return replace(self.known, streamable=not random)
+
+    @property
+    def words(self) -> str:
+        """What it changes, in words."""
+        parts = []
+        for factor in dict.fromkeys(step[1] for step in self.spread):
+            names = [_coordinates(step) for step in self.spread if step[1] == factor]
+            how = {0.5: "half", 2.0: "twice"}.get(max(factor.array.flat, key=_far), f"{factor!r} times")
+            parts.append(f"{_listed(names)} {'are' if len(names) > 1 else 'is'} {how} as spread out")
+        fewer = [f"{_some(step[1])} of `{step[0]}`" for step in (*self.thinned, *self.swapped)]
+        if fewer:
+            parts.append(f"{_listed(fewer)} {'are' if len(fewer) > 1 else 'is'} half as frequent")
+        kinds = dict.fromkeys({"zeros": "zeros", "missing": "missing values"}[step[1]] for step in self.added)
+        if kinds:
+            parts.append(f"{' and '.join(kinds)} are more frequent")
+        return ", ".join(parts)
+
+    def __repr__(self) -> str:
+        fields = ("spread", self.spread), ("thinned", self.thinned), ("swapped", self.swapped)
+        given = ((name, steps) for name, steps in (*fields, ("added", self.added)) if steps)
+        return f"Change({', '.join(f'{name}={list(steps)!r}' for name, steps in given)})"
+
+    def draw(self, draw_some: Draw, support: Any, n: int, rng: Rng, label: str = "value") -> Any:
+        """Return n changed records.
+
+        Parameters
+        ----------
+        draw_some : callable
+            Draws as many records from P as it is asked for.
+        support : object
+            P's support.
+        n : int
+            How many records are returned.
+        rng : numpy.random.Generator
+            The only source of randomness.
+        label : str
+            What a column without a name is called.
+        """
+        drawn = self._thin(draw_some, support, n, rng, label) if self.thinned else draw_some(n)
+        if not (self.spread or self.swapped or self.added):
+            return drawn
+
+        def edit(name: str, column: Column, inside: Any) -> Column:
+            for step in self.swapped:
+                column = _swap(column, step, rng) if step[0] == name else column
+            for step in self.spread:
+                column = _spread(column, step, inside, rng) if step[0] == name else column
+            for step in self.added:
+                column = _add(column, step, rng) if step[0] == name else column
+            return column
+
+        return edited(drawn, edit, support, label)
+
+    def _thin(self, draw_some: Draw, support: Any, n: int, rng: Rng, label: str) -> Any:
+        """Draw until n records are accepted: each with a probability that depends on its own values alone."""
+        found: list[Any] = []
+        count = 0
+        for _ in range(1000):
+            size = math.ceil(1.1 * (n - count) / RATE) + 16 if found else 2 * n + 32
+            drawn = draw_some(size)
+            chance = np.ones(size)
+            for name, column, _ in leaves_of(drawn, support, label):
+                for step in self.thinned:
+                    if step[0] == name:
+                        chance = np.where(is_one_of(column, step[1]), chance * step[2].array, chance)
+            kept = np.flatnonzero(rng.random(size) < chance)[: n - count]
+            found.append(_take(drawn, kept))
+            count += len(kept)
+            if count == n:
+                return found[0] if len(found) == 1 else _concat(found)
+        raise SamplerError(f"""{self!r}: hardly any record of P is kept. Leave this change out of the
+            family.""")
+
+
+def _far(factor: float) -> float:
+    return abs(math.log2(factor)) if factor > 0 else math.inf
+
+
+def _coordinates(step: Any) -> str:
+    """Return the name of a column, or of the coordinates of a record, that a step spreads."""
+    name, factor = step[0], step[1].array
+    moved = np.flatnonzero(factor.ravel() != 1).tolist() if factor.ndim else []
+    return f"`{name}{moved}`" if 0 < len(moved) < factor.size else f"`{name}`"
+
+
+def _some(values: tuple[Any, ...]) -> str:
+    return ", ".join(map(repr, values[:3])) + (f" and {len(values) - 3} others" if len(values) > 3 else "")
+
+
+def _listed(parts: list[str]) -> str:
+    if len(parts) > 4:
+        parts = [*parts[:3], f"{len(parts) - 3} others"]
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+# --- what happens to a column -----------------------------------------------------------------
+
+
+def is_one_of(column: Column, values: tuple[Any, ...]) -> Array:
+    """Tell which values of a column are among some."""
+    own = column.values
+    if column.categories is not None:
+        values = tuple(column.categories.index(value) for value in values if value in column.categories)
+    among = np.logical_or.reduce([own == value for value in values]) if values else np.zeros(len(own), bool)
+    return among if column.missing is None else among & ~column.missing
+
+
+def _swap(column: Column, step: Any, rng: Rng) -> Column:
+    """Return a column in which half of some values are replaced by others."""
+    _, values, others, shares = step
+    size = len(column.values)
+    which = chosen(shares, len(others), size, rng)
+    half = rng.random(size) < 0.5
+    if column.categories is not None:
+        new = np.array([column.categories.index(value) for value in others])[which]
+    else:
+        new = array_of(others)[which]
+    dtype = column.values.dtype  # strings of a function's own may be too narrow for all values
+    new = new.astype(np.result_type(dtype, new.dtype) if dtype.kind == "U" else dtype)
+    return replace(column, values=np.where(is_one_of(column, values) & half, new, column.values))
+
+
+def _spread(column: Column, step: Any, support: Any, rng: Rng) -> Column:
+    """Return a column of numbers or dates with another spread, inside the support."""
+    _, factor, center, whole = step
+    own = column.values
+    if own.dtype.kind == "M":
+        middle = np.datetime64(center).astype(own.dtype)
+        moved = middle + (own - middle) * factor.array.item()
+        return replace(column, values=convert_values(moved, own.dtype, support))
+    numbers = own.astype(np.float64)
+    moved = center.array + factor.array * (numbers - center.array)
+    # Integers are rounded at random, because half of 0 and 1 would always be rounded to 0.
+    zero = numbers == 0
+    moved = np.floor(moved + rng.random(moved.shape)) if whole else np.where(zero, 0.0, moved)
+    moved = np.where(factor.array == 1, numbers, moved)
+    return replace(column, values=convert_values(moved, own.dtype, support))
+
+
+def _add(column: Column, step: Any, rng: Rng) -> Column:
+    """Return a column in which some values have become 0, or missing."""
+    _, what, share = step
+    new = rng.random(column.values.shape) < share.array
+    if what == "zeros":
+        return replace(column, values=np.where(new, column.values.dtype.type(0), column.values))
+    return replace(column, missing=new if column.missing is None else new | column.missing)
+
+
+# --- drawn records: datasets, or columns before they become a frame ----------------------------
+
+
+def drawn_by(sampler: Any, n: int, rng: Rng) -> Any:
+    """Draw n records: as columns from a table, since making frames takes longer than changing them."""
+    return sampler.drawn(n, rng) if has_columns(sampler) else draw(sampler, n, rng)
+
+
+def made_by(sampler: Any, drawn: Any) -> Any:
+    """Return drawn records as the dataset that a sampler draws."""
+    return frames.make(sampler.frame, drawn) if has_columns(sampler) else drawn
+
+
+def has_columns(sampler: Any) -> bool:
+    """Tell whether a sampler can draw columns, from which it makes a frame."""
+    return type(sampler) in KINDS and hasattr(sampler, "drawn")
+
+
+def _is_columns(drawn: Any) -> bool:
+    return isinstance(drawn, dict) and all(isinstance(part, Column) for part in drawn.values())
+
+
+def _take(drawn: Any, at: Array) -> Any:
+    if isinstance(drawn, Column):
+        return replace(drawn, values=drawn.values[at], missing=_at(drawn.missing, at))
+    return {k: _take(v, at) for k, v in drawn.items()} if _is_columns(drawn) else records.take(drawn, at)
+
+
+def _at(missing: Array | None, at: Array) -> Array | None:
+    return None if missing is None else missing[at]
+
+
+def _concat(parts: list[Any]) -> Any:
+    first = parts[0]
+    if isinstance(first, Column):
+        missing = None if first.missing is None else np.concatenate([part.missing for part in parts])
+        return replace(first, values=np.concatenate([part.values for part in parts]), missing=missing)
+    if _is_columns(first):
+        return {name: _concat([part[name] for part in parts]) for name in first}
+    return records.concat(parts)
+
+
+def leaves_of(drawn: Any, support: Any, label: str = "value") -> list[tuple[str, Column, Any]]:
+    """Return label, values and support of every column."""
+    found: list[tuple[str, Column, Any]] = []
+
+    def note(name: str, column: Column, inside: Any) -> Column:
+        found.append((name, column, inside))
+        return column
+
+    edited(drawn, note, support, label)
+    return found
+
+
+def fitting(change: Any, sampler: Any) -> Change:
+    """Return a change if P has the columns that it names, or refuse it."""
+    if not isinstance(change, Change):
+        raise SamplerError(f"changed({change!r}): a change is needed, samplers.Change(spread=[...]).")
+    if getattr(sampler, "independent", True) is False and change.thinned:
+        raise SamplerError(f"""{sampler!r} draws records that share a parameter, and a record that is drawn
+            again would have another one. Use a change that swaps values.""")
+    few = leaves_of(drawn_by(sampler, 2, np.random.default_rng(0)), support_of(sampler))
+    unknown = sorted(change.columns - {label for label, _, _ in few})
+    if unknown:
+        raise SamplerError(f"""{change!r} names {unknown[0]!r}, which is no column of P. The columns are
+            {sorted({label for label, _, _ in few})!r}.""")
+    return change

@@ -1,0 +1,241 @@
+"""Which changes of P make a family around it, and which a stress test: from what a draw of P shows.
+
+All numbers in a change are public: they come from draws of P with a fixed seed.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.data.columns import Column
+from privatize.data.support import OneOf, is_pair, unwrap
+from privatize.samplers.base import KINDS, Kind, support_of, traits_of
+from privatize.samplers.change import RATE, Change, drawn_by, is_one_of, leaves_of
+
+Array = NDArray[Any]
+MOST_MEMBERS = 8  # of a family, for categories
+MORE = 0.25  # the share of values that become 0, or missing
+_DRAWN = 16_384  # records from which medians and shares are computed
+_FEW = 8  # integers with so many values are treated as categories too
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """What a draw from P shows of one column."""
+
+    label: str
+    column: Column
+    support: Any
+
+    @property
+    def absent(self) -> Array:
+        """Which values are missing."""
+        values, missing = self.column.values, self.column.missing
+        unequal = values != values
+        if values.dtype.kind == "O":
+            unequal = unequal | np.array([value is None for value in values.tolist()], dtype=bool)
+        return np.asarray(unequal if missing is None else unequal | missing)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all numbers are integers."""
+        values = self.column.values
+        if values.dtype.kind != "f":
+            return values.dtype.kind in "iu"
+        seen = values[np.isfinite(values)]
+        return bool((seen == np.rint(seen)).all())
+
+    @property
+    def numeric(self) -> bool:
+        """Whether these are numbers or dates of which there are more than two."""
+        inner, kind = unwrap(self.support)[0], self.column.values.dtype.kind
+        if self.column.categories is not None or isinstance(inner, OneOf) or kind not in "iufM":
+            return False
+        seen = self.column.values[~self.absent]
+        return len(seen) > 0 and not 0 < len(self.values) <= 2 and bool((seen != seen[0]).any())
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The categories, or the few integers, that the column may have."""
+        inner, own = unwrap(self.support)[0], self.column.values
+        if isinstance(inner, OneOf):
+            return inner.values if own.ndim == 1 else ()
+        if own.dtype.kind == "b" and own.ndim == 1:
+            return False, True
+        if own.ndim > 1 or own.dtype.kind not in "iuf" or not is_pair(inner) or not self.whole:
+            return ()
+        low, high = (np.asarray(end, dtype=np.float64) for end in inner)
+        if low.ndim or not high - low < _FEW:
+            return ()
+        return tuple(range(math.ceil(low), math.floor(high) + 1))
+
+    def zeros(self) -> Any:
+        """Return which coordinates of a record may be 0, as 0 and 1, or None if none may."""
+        inner = unwrap(self.support)[0]
+        if not self.numeric or self.column.values.dtype.kind == "M" or not is_pair(inner):
+            return None
+        inside = (np.asarray(inner[0]) <= 0) & (np.asarray(inner[1]) >= 0)
+        return inside.astype(np.float64) if inside.any() else None
+
+    def spread(self, factor: Any) -> tuple[Any, ...]:
+        """Return the step that changes the spread around the median."""
+        seen = self.column.values
+        if seen.dtype.kind == "M":
+            days = np.sort(seen[~self.absent])
+            return self.label, factor, str(days[len(days) // 2]), True
+        centers = np.nanmedian(np.where(self.absent, np.nan, seen.astype(np.float64)), axis=0)
+        return self.label, factor, _rounded(centers), self.whole
+
+
+def _rounded(numbers: Any) -> Any:
+    """Return numbers with four digits, which are enough for medians and shares, and short to read."""
+    return np.vectorize(lambda number: float(f"{number:.4g}"))(numbers)
+
+
+class Seen:
+    """What some records of P, drawn with a fixed seed, show of its columns.
+
+    Parameters
+    ----------
+    sampler : Sampler
+        P.
+    """
+
+    def __init__(self, sampler: Any) -> None:
+        support = support_of(sampler)
+        few = drawn_by(sampler, 2, np.random.default_rng(0))
+        width = sum(column.values.size for _, column, _ in leaves_of(few, support)) // 2
+        self.size = min(_DRAWN, max(256, 2**22 // max(width, 1)))
+        drawn = drawn_by(sampler, self.size, np.random.default_rng(0))
+        self.leaves = [_Leaf(*each) for each in leaves_of(drawn, support)]
+        # If columns are independent, swapping values has the same law as thinning records, and is faster.
+        parts = list(sampler.parts()) if isinstance(sampler, Kind) else []
+        separate = type(sampler) in KINDS and sampler.tag == "table"
+        separate = separate and all(getattr(part, "tag", "") != "dependent column" for part in parts)
+        self.joint = len(self.leaves) > 1 and not separate and traits_of(sampler).independent
+
+    @property
+    def numeric(self) -> list[tuple[str, int]]:
+        """The columns of numbers and dates: label, and which coordinate of an array."""
+        width = {leaf.label: leaf.column.values[:1].size for leaf in self.leaves if leaf.numeric}
+        return [(label, at) for label, size in width.items() for at in range(size)]
+
+    def spread(self, factor: float, only: Sequence[tuple[str, int]] | None = None) -> Change:
+        """Return the change of the spread of all columns of numbers and dates, or of some."""
+        steps = []
+        for leaf in self.leaves:
+            at = [place for label, place in self.numeric if label == leaf.label]
+            moved = [place for place in at if only is None or (leaf.label, place) in only]
+            factors = np.full(leaf.column.values.shape[1:], factor)
+            if len(moved) < len(at):
+                factors = np.where(np.isin(np.arange(factors.size), moved), factor, 1.0).reshape(
+                    factors.shape
+                )
+            steps += [leaf.spread(factor if len(moved) == len(at) else factors)] if moved else []
+        return Change(spread=steps)
+
+    def added(self) -> Change:
+        """Return the change to more zeros and missing values, wherever P's support has them."""
+        zeros = ((leaf.label, "zeros", leaf.zeros()) for leaf in self.leaves)
+        steps: list[Any] = [(name, what, MORE * at) for name, what, at in zeros if at is not None]
+        steps += [(leaf.label, "missing", MORE) for leaf in self.leaves if leaf.absent.any()]
+        return Change(added=steps)
+
+    def fewer(self, chosen_of: Callable[[_Leaf, Array], tuple[Any, ...]]) -> Change:
+        """Return the change to half the share of some values of each column, which a function chooses.
+
+        The function gets a column, and the shares of its values.
+        """
+        swapped, sets = {}, {}
+        for leaf in self.leaves:
+            among = [is_one_of(leaf.column, (value,)) for value in leaf.values]
+            shares = np.array([which.mean() for which in among])
+            values = chosen_of(leaf, shares) if len(among) else ()
+            halved = [value in values for value in leaf.values]
+            total, rest = shares[halved].sum(), shares[np.logical_not(halved)]
+            if not total > 0 or not rest.sum() > 0:
+                continue
+            others = [value for value, half in zip(leaf.values, halved, strict=True) if not half]
+            swapped[leaf.label] = leaf.label, values, others, _rounded(rest / rest.sum())
+            sets[leaf.label] = (
+                values,
+                np.logical_or.reduce([a for a, h in zip(among, halved, strict=True) if h]),
+            )
+        kept = _kept({name: which for name, (_, which) in sets.items()}) if self.joint else {}
+        return Change(
+            thinned=[(name, sets[name][0], _rounded(share)) for name, share in kept.items()],
+            swapped=[step for name, step in swapped.items() if name not in kept],
+        )
+
+
+def _kept(sets: dict[str, Array]) -> dict[str, float]:
+    """Return the share of records in each set to keep, so that the share of every set becomes half.
+
+    Columns may depend on each other, so the shares are found in rounds. Sets are left out if all together
+    would keep too few records: those with the largest shares first.
+    """
+    kept: dict[str, float] = {}
+    weights = np.ones(len(next(iter(sets.values()), ())))
+    for name in sorted(sets, key=lambda name: float(sets[name].mean())):
+        tried, own = kept | {name: 1.0}, weights.copy()
+        for _ in range(10):
+            for each, share in tried.items():
+                goal, now = sets[each].mean() / 2, np.average(sets[each], weights=own)
+                tried[each] = min(1.0, share * goal / (1 - goal) * (1 - now) / now)
+                own[sets[each]] *= tried[each] / share
+        if np.mean(own) >= RATE:
+            kept, weights = tried, own
+    return kept
+
+
+def family_changes(sampler: Any) -> Iterator[Change]:
+    """Yield the changes that make a family around P: at most 11, all different."""
+    seen = Seen(sampler)
+    longest = max((len(leaf.values) for leaf in seen.leaves), default=0)
+    fewer = [seen.fewer(partial(_every_eighth, at)) for at in range(min(longest, MOST_MEMBERS))]
+    found = (seen.spread(0.5), seen.spread(2.0), *fewer, seen.added())
+    yield from dict.fromkeys(change for change in found if change.columns)
+
+
+def _every_eighth(at: int, leaf: _Leaf, _: Array) -> tuple[Any, ...]:
+    return leaf.values[at::MOST_MEMBERS]
+
+
+def stress_changes(sampler: Any, most: int = 6) -> tuple[Change, ...]:
+    """Return a few changes of P that are as specific as their number allows, for a stress test.
+
+    Columns of numbers at half their spread; all of them at twice their spread; the rarest category of columns
+    at half its share; more zeros and missing values. Where there are too many columns, some are changed
+    together.
+
+    Examples
+    --------
+    >>> from privatize.samplers import boolean, table, uniform
+    >>> for change in stress_changes(table(carat=uniform(0.2, 5), sex=boolean(0.1))):
+    ...     print(change.words)
+    `carat` is half as spread out
+    True of `sex` is half as frequent
+    `carat` is twice as spread out
+    """
+    seen = Seen(sampler)
+    rest = [change for change in (seen.spread(2.0), seen.added()) if change.columns]
+    numeric = seen.numeric
+    values = [leaf.label for leaf in seen.leaves if leaf.values]
+    room = most - len(rest)
+    first = min(len(numeric), room - min(len(values), room // 2))
+    found = [seen.spread(0.5, numeric[at::first]) for at in range(first)]
+    second = min(len(values), room - first)
+    found += [seen.fewer(partial(_rarest, values[at::second])) for at in range(second)]
+    return tuple(dict.fromkeys(change for change in (*found, *rest) if change.columns))[:most]
+
+
+def _rarest(labels: Sequence[str], leaf: _Leaf, shares: Array) -> tuple[Any, ...]:
+    """Return the rarest value of a column, if it is one of some columns."""
+    if leaf.label not in labels or not (shares > 0).any():
+        return ()
+    return (leaf.values[int(np.argmin(np.where(shares > 0, shares, 2)))],)

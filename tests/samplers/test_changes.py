@@ -1,0 +1,117 @@
+"""Which changes are tried decides what a family covers and what a stress test can find."""
+
+import numpy as np
+
+from privatize.samplers import (
+    boolean,
+    categorical,
+    choice,
+    integers,
+    labelled,
+    normal,
+    table,
+    uniform,
+    with_missing,
+)
+from privatize.samplers.changes import family_changes, stress_changes
+
+PEOPLE = table(
+    age=integers(0, 120),
+    sex=categorical(["F", "M", "X"], p=[0.5, 0.4, 0.1]),
+    ill=boolean(0.1),
+    income=with_missing(uniform(0, 9), 0.2),
+)
+
+
+def words(changes):
+    """Return the words of changes."""
+    return [change.words for change in changes]
+
+
+def test_the_family_of_a_table():
+    """A member that the docs promise would be missing."""
+    assert words(family_changes(PEOPLE)) == [
+        "`age` and `income` are half as spread out",
+        "`age` and `income` are twice as spread out",
+        "'F' of `sex` and False of `ill` are half as frequent",
+        "'M' of `sex` and True of `ill` are half as frequent",
+        "'X' of `sex` is half as frequent",
+        "zeros and missing values are more frequent",
+    ]
+
+
+def test_at_most_eleven_changes_whatever_p_is():
+    """A calibration under a column of 100 categories would take a hundred times as long."""
+    many = [f"c{at}" for at in range(100)]
+    P = table(a=categorical(many), b=choice(["u", "v"]), x=uniform(0, 1))
+    found = list(family_changes(P))
+    assert len(found) == 11
+    halved = [
+        value for change in found for name, values, *_ in change.swapped if name == "a" for value in values
+    ]
+    assert sorted(halved) == sorted(many)  # each of them in one member
+
+
+def test_stress_changes_are_specific_if_columns_are_few():
+    """A warning would name all columns at once, and nobody would know which matters."""
+    assert words(stress_changes(PEOPLE)) == [
+        "`age` is half as spread out",
+        "`income` is half as spread out",
+        "'X' of `sex` is half as frequent",
+        "True of `ill` is half as frequent",
+        "`age` and `income` are twice as spread out",
+        "zeros and missing values are more frequent",
+    ]
+    assert words(stress_changes(uniform(-1, 1, size=2)))[:2] == [
+        "`value[0]` is half as spread out",
+        "`value[1]` is half as spread out",
+    ]
+    many = table({f"x{at}": uniform(1, 2) for at in range(9)} | {f"c{at}": boolean() for at in range(9)})
+    found = stress_changes(many)
+    assert len(found) == 6
+    assert set().union(*(change.columns for change in found)) == set(many.names())
+
+
+def test_few_changes_are_possible_too():
+    """A stress test with less time would try as much as one with more."""
+    for most in (1, 2, 3, 4, 5):
+        assert 1 <= len(stress_changes(PEOPLE, most)) <= most
+
+
+def test_flags_and_columns_of_few_integers_are_groups():
+    """A group coded as 0 and 1, or 1 to 3, would never be made smaller."""
+    found = words(family_changes(table(flag=integers(0, 1), pclass=integers(1, 3))))
+    assert found == [
+        "`pclass` is half as spread out",
+        "`pclass` is twice as spread out",
+        "0 of `flag` and 1 of `pclass` are half as frequent",
+        "1 of `flag` and 2 of `pclass` are half as frequent",
+        "3 of `pclass` is half as frequent",
+    ]
+
+
+def test_thinning_never_keeps_hardly_any_record():
+    """A member with many columns that depend on each other would never be drawn."""
+    X = table({f"c{at}": boolean(0.4) for at in range(20)} | {"y": lambda c: c["c0"]}, frame="dict")
+    found = list(family_changes(X))
+    assert any(change.thinned and change.swapped for change in found)
+    for change in found:
+        drawn = X.changed(change).draw(100, np.random.default_rng(1))
+        assert len(drawn["c1"]) == 100
+
+
+def test_constants_have_no_changes():
+    """A P that cannot be changed would have members that are P itself, and cost as much as others."""
+    assert not list(family_changes(categorical(["only"])))
+    assert not stress_changes(boolean(0))
+
+
+def test_labelled_data_and_unbounded_numbers():
+    """P for models, or P without bounds, would have no family."""
+    P = labelled(normal(0, 1), choice([0, 1]))
+    assert words(family_changes(P)) == [
+        "`X` is half as spread out",
+        "`X` is twice as spread out",
+        "0 of `y` is half as frequent",
+        "1 of `y` is half as frequent",
+    ]
