@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from privatize.auditing.findings import Audit
     from privatize.calibration.additive import additive
     from privatize.function.instrumenting import instrument
+    from privatize.function.learning import learn, learning_error
     from privatize.reports.page import Report, report
 
 __version__ = "0.1.0.dev0"
@@ -49,7 +50,7 @@ __version__ = "0.1.0.dev0"
 __all__ = ["Changed", "PrivateFunction", "Release", "Settings", "instrument", "privatize"]
 __all__ += ["Plan", "Sensitivity", "additive", "estimate_sensitivity", "plan", "sums", "transfer"]
 __all__ += ["Bernstein", "BernsteinPolynomial", "Blocks", "Exponential", "Gaussian", "Laplace", "Mechanism"]
-__all__ += ["samplers"]
+__all__ += ["learn", "learning_error", "samplers"]
 __all__ += ["Budget", "Sealed", "configure", "private_source", "seal"]
 __all__ += ["Audit", "Report", "audit", "errors", "report"]
 
@@ -60,6 +61,8 @@ _LAZY = {
     "additive": "privatize.calibration.additive",
     "audit": "privatize.auditing.auditor",
     "instrument": "privatize.function.instrumenting",
+    "learn": "privatize.function.learning",
+    "learning_error": "privatize.function.learning",
     "report": "privatize.reports.page",
     "sums": "privatize.sums",
 }

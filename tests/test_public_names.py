@@ -31,6 +31,8 @@ NAMES = [
     "errors",
     "estimate_sensitivity",
     "instrument",
+    "learn",
+    "learning_error",
     "plan",
     "private_source",
     "privatize",

@@ -237,7 +237,10 @@ class _Split(Distribution):
     own: Any = field(compare=False)
 
     def draw(self, n: int, rng: Rng) -> Any:
-        drawn = self.parent.draw(n, rng)
+        return self.split(self.parent.draw(n, rng))
+
+    def split(self, drawn: Any) -> Any:
+        """Return records of the table as (X, y)."""
         if (frames.kind(drawn) or ("", ""))[1] == "pyarrow":
             y = drawn.column(self.label).to_numpy()
         else:

@@ -1,0 +1,185 @@
+"""How the records that P draws are made of columns: tables, arrays, and pairs (X, y) of these."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from privatize.data import frames
+from privatize.data import support as domains
+from privatize.data.columns import Column
+from privatize.errors import SamplerError
+from privatize.samplers.base import Rng, Sampler, some, support_of, with_rng
+from privatize.samplers.combined import _Labelled, _Split
+from privatize.samplers.distribution import Distribution, Fixed, Projection
+from privatize.samplers.given import inside
+from privatize.samplers.tables import _Table
+from privatize.samplers.values import column_of
+
+
+class Layout:
+    """The columns of a P that draws one value for each record; other layouts override what differs.
+
+    Attributes
+    ----------
+    names : list of str
+        The names of the columns, as `describe()` shows them.
+    supports : list
+        What the values of each lie in.
+    frame_names : list of str or None
+        The names of a table's columns; None if P draws no table.
+    """
+
+    frame_names: list[str] | None = None
+
+    def __init__(self, within: Any) -> None:
+        self.within = within
+        self.names, self.supports = self._described()
+        self.looks = self.columns(1000, np.random.default_rng(0), self.names)
+
+    def _described(self) -> tuple[list[str], list[Any]]:
+        return ["value"], [support_of(self.within)]
+
+    def columns(self, n: int, rng: Rng, wanted: Sequence[str]) -> list[Column]:
+        """Draw the wanted columns of n records from P."""
+        del wanted
+        return [column_of(self.within, n, rng)]
+
+    def put(self, columns: dict[str, Column]) -> Any:
+        """Return all columns as records in the container that P draws."""
+        return columns["value"].array()
+
+    def select(self, columns: dict[str, Column], wanted: str | list[str]) -> Any:
+        """Return some columns in the container that P draws."""
+        del columns
+        raise SamplerError(f"{self.within!r} draws no table, so it has no column {wanted!r}.")
+
+
+class _Frames(Layout):
+    """A table, or some of its columns, or one of them as y and the others as X."""
+
+    def _described(self) -> tuple[list[str], list[Any]]:
+        view = self.within
+        self.table = view if isinstance(view, _Table) else view.parent
+        support = self.table.support
+        names = list(view.columns) if isinstance(view, Projection) else list(support)
+        one = isinstance(view, _Split) or (isinstance(view, Projection) and not view.several)
+        self.frame_names = None if one else names
+        return names, [support[name] for name in names]
+
+    def columns(self, n: int, rng: Rng, wanted: Sequence[str]) -> list[Column]:
+        return list(self.table.drawn(n, rng, tuple(wanted)).values())
+
+    def put(self, columns: dict[str, Column]) -> Any:
+        view = self.within
+        if isinstance(view, Projection):
+            return self.select(columns, view.wanted)
+        made = frames.make(self.table.frame, columns)
+        return view.split(made) if isinstance(view, _Split) else made
+
+    def select(self, columns: dict[str, Column], wanted: str | list[str]) -> Any:
+        if isinstance(wanted, str) and self.table.frame in ("dict", "pyarrow"):
+            return columns[wanted].array()
+        return frames.select(frames.make(self.table.frame, columns), wanted)
+
+
+class _Arrays(Layout):
+    """Arrays whose records have several coordinates."""
+
+    def _described(self) -> tuple[list[str], list[Any]]:
+        return _coordinates("", some(self.within), support_of(self.within))
+
+    def columns(self, n: int, rng: Rng, wanted: Sequence[str]) -> list[Column]:
+        every = dict(zip(self.names, _columns(self.within.draw(n, rng)), strict=True))
+        return [every[name] for name in wanted]
+
+    def put(self, columns: dict[str, Column]) -> Any:
+        return _array(list(columns.values()), some(self.within))
+
+
+class _Pairs(Layout):
+    """Features and labels: two arrays, or a table and an array."""
+
+    def _described(self) -> tuple[list[str], list[Any]]:
+        x, y = self.example = some(self.within)
+        own, labels = support_of(self.within) or (None, None)
+        self.table: Layout | None = None
+        if isinstance(x, np.ndarray):
+            names, supports = _coordinates("X", x, own)
+        else:
+            self.table = layout_of(getattr(self.within, "features", None))
+            names, supports = self.table.names, self.table.supports
+        if "y" in names or np.ndim(y) != 1:
+            raise SamplerError(f"""P cannot be learned within {self.within!r}: labels are one value for each
+                record, and no column of the features may have their name, "y".""")
+        return [*names, "y"], [*supports, labels]
+
+    def columns(self, n: int, rng: Rng, wanted: Sequence[str]) -> list[Column]:
+        if self.table is None:
+            x, y = self.within.draw(n, rng)
+            found = _columns(x)
+        else:
+            found = self.table.columns(n, rng, self.names[:-1])
+            x, own = self._features(found), self.within.labels
+            drawn = own.draw(n, rng) if isinstance(own, Sampler) else with_rng(own, x, rng)
+            y = inside(drawn, self.within.given)
+        every = dict(zip(self.names, [*found, Column(np.asarray(y))], strict=True))
+        return [every[name] for name in wanted]
+
+    def _features(self, columns: list[Column]) -> Any:
+        if self.table is None:
+            return _array(columns, self.example[0])
+        return self.table.put(dict(zip(self.names, columns, strict=False)))
+
+    def put(self, columns: dict[str, Column]) -> Any:
+        *features, labels = columns.values()
+        return self._features(features), labels.array()
+
+
+def _coordinates(label: str, drawn: Any, support: Any) -> tuple[list[str], list[Any]]:
+    """Return the names of the numbers of an array's records, and what each lies in."""
+    if drawn.ndim == 1:
+        return [label], [support]
+    inner, optional = domains.unwrap(support)
+    size = math.prod(drawn.shape[1:])
+    ends: list[Any] = [inner] * size
+    if domains.is_pair(inner):
+        low, high = (np.broadcast_to(end, drawn.shape[1:]).ravel().tolist() for end in inner)
+        ends = list(zip(low, high, strict=True))
+    return [f"{label}[{at}]" for at in range(size)], [domains.Maybe(e) if optional else e for e in ends]
+
+
+def _columns(drawn: Any) -> list[Column]:
+    return [Column(column) for column in drawn.reshape(len(drawn), math.prod(drawn.shape[1:])).T]
+
+
+def _array(columns: list[Column], like: Any) -> Any:
+    """Return columns as an array with records of the shape that P draws."""
+    if like.ndim == 1:
+        return columns[0].array()
+    found = np.empty((len(columns[0].values), len(columns)), dtype=like.dtype)
+    for at, column in enumerate(columns):
+        found[:, at] = column.array()
+    return found.reshape(len(found), *like.shape[1:])
+
+
+def layout_of(within: Any) -> Layout:
+    """Return how the records of a P are made of columns, or refuse it."""
+    if isinstance(within, Fixed):
+        raise SamplerError(f"""P cannot be learned within {within!r}. Leave out .fixed(size=...) here, and put
+            it behind the learned P.""")
+    view = within.parent if isinstance(within, Projection | _Split) else within
+    if isinstance(view, _Table):
+        return _Frames(within)
+    drawn: Any = some(within) if isinstance(within, Distribution) else None
+    if isinstance(drawn, np.ndarray) and not drawn.dtype.names:
+        return Layout(within) if drawn.ndim == 1 else _Arrays(within)
+    arrays = isinstance(drawn, tuple) and len(drawn) == 2 and isinstance(drawn[1], np.ndarray)
+    if arrays and (isinstance(drawn[0], np.ndarray) or isinstance(within, _Labelled)):
+        return _Pairs(within)
+    raise SamplerError(f"""P cannot be learned within {within!r}. It must be one of privatize.samplers that
+        draws a table(...), columns of one, an array, or a pair (X, y) as labelled(...) does, of a table or an
+        array and an array.""")

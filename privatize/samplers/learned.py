@@ -1,0 +1,243 @@
+"""A learned P: cells of columns with the weights that private noisy counts gave them, within another P."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.data.clipping import convert_values
+from privatize.data.columns import Column, array_of
+from privatize.data.support import unwrap
+from privatize.errors import SamplerError
+from privatize.samplers.base import Rng, kind
+from privatize.samplers.distribution import Distribution
+from privatize.samplers.histograms import WEIGHT, Cells
+from privatize.samplers.layouts import Layout, layout_of
+
+Places = NDArray[np.intp]
+Group = tuple[tuple[str, ...], tuple[int, ...]]
+
+
+@kind("learned", "within", immutable=True)
+class Learned(Distribution):
+    """A distribution that was learned from private data. Made by `privatize.learn`.
+
+    Its support, container and columns are those of the P that it was learned within. Columns are independent
+    of each other, except those that were learned together.
+
+    Attributes
+    ----------
+    within : Distribution
+        The P that it was learned within.
+    columns : tuple
+        Name and cells of every column.
+    groups : tuple
+        One column, or two that were learned together, and the weights of their cells. They sum to 65,536.
+    mixed : float
+        How many of the records are drawn from `within`, so that nothing of the support is impossible.
+    epsilon : float
+        What it cost.
+    n : int
+        The number of records that it was learned from.
+    noise : float
+        How sure it is: the share of the records that may be counted in a wrong cell, in the worst group.
+    """
+
+    within: Distribution
+    columns: tuple[tuple[str, Cells], ...]
+    groups: tuple[Group, ...]
+    mixed: float
+    epsilon: float = field(compare=False)
+    n: int = field(compare=False)
+    noise: float = field(compare=False)
+
+    def draw(self, n: int, rng: Rng) -> Any:
+        """Return a dataset of n records."""
+        return self._layout.put(self.drawn(n, rng))
+
+    def drawn(self, n: int, rng: Rng, wanted: tuple[str, ...] | None = None) -> dict[str, Column]:
+        """Draw the wanted columns of n records."""
+        every = self._layout.names
+        chosen = tuple(every) if wanted is None else wanted
+        # Some records are drawn from `within`, with all of their columns.
+        others = np.flatnonzero(rng.random(n) < self.mixed)
+        given = dict(zip(chosen, self._layout.columns(len(others), rng, chosen), strict=True))
+        found = {}
+        for name, places in self._places(n, rng, chosen).items():
+            if name in given:
+                made = self._drawing[name].column(places, rng)
+                found[name] = _put(made, others, given[name])
+        return {name: found[name] for name in chosen}
+
+    def _places(self, n: int, rng: Rng, wanted: Sequence[str]) -> dict[str, Places]:
+        """Draw the cells of the wanted columns, and of those that they depend on."""
+        found: dict[str, Places] = {}
+        for names, table in self._tables:
+            if not set(wanted) & self._connected[names[0]]:
+                continue
+            if len(names) == 1:
+                found[names[0]] = table.alone(n, rng)
+            elif names[0] in found:
+                found[names[1]] = table.given(found[names[0]], rng)
+            elif names[1] in found:
+                found[names[0]] = table.turned.given(found[names[1]], rng)
+            else:
+                found[names[0]], found[names[1]] = np.divmod(table.alone(n, rng), table.shape[1])
+        return found
+
+    def names(self) -> list[str] | None:
+        """Return the names of the columns, or None if it draws no table."""
+        return self._layout.frame_names
+
+    def select(self, n: int, rng: Rng, wanted: str | list[str]) -> Any:
+        """Return some columns of n records, in the container that is drawn."""
+        listed = [wanted] if isinstance(wanted, str) else wanted
+        return self._layout.select(self.drawn(n, rng, tuple(listed)), wanted)
+
+    def select_column(self, n: int, rng: Rng, wanted: str) -> Column:
+        """Return n values of one column, for a table."""
+        return self.drawn(n, rng, (wanted,))[wanted]
+
+    def _support(self) -> Any:
+        return self.within.support
+
+    def lossless(self) -> bool:
+        """Return False: its repr does not have the weights."""
+        return False
+
+    # -- what is computed once, and not sent to workers
+
+    @functools.cached_property
+    def _layout(self) -> Layout:
+        return layout_of(self.within)
+
+    @functools.cached_property
+    def _drawing(self) -> dict[str, _Drawing]:
+        looks = zip(self.columns, self._layout.looks, self._layout.supports, strict=True)
+        return {name: _Drawing(cells, look, support) for (name, cells), look, support in looks}
+
+    @functools.cached_property
+    def _tables(self) -> list[tuple[tuple[str, ...], _Table]]:
+        sizes = {name: len(cells) for name, cells in self.columns}
+        shaped = ((names, tuple(sizes[name] for name in names), weights) for names, weights in self.groups)
+        return [(names, _Table(np.reshape(weights, shape))) for names, shape, weights in shaped]
+
+    @functools.cached_property
+    def _connected(self) -> dict[str, set[str]]:
+        """For each column, all columns that are learned together with it, directly or through others."""
+        return connected(names for names, _ in self.groups)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+    def __repr__(self) -> str:
+        return f"learned(within={self.within!r}, epsilon={self.epsilon!r}, n={self.n})"
+
+
+def connected(groups: Iterator[tuple[str, ...]] | Sequence[tuple[str, ...]]) -> dict[str, set[str]]:
+    """Return for each name all names that groups connect it with; refuse groups that form a circle.
+
+    Examples
+    --------
+    >>> sorted(connected([("a", "b"), ("b", "c"), ("d",)])["a"])
+    ['a', 'b', 'c']
+    """
+    found: dict[str, set[str]] = {}
+    for names in groups:
+        sets = [found.setdefault(name, {name}) for name in names]
+        if len(sets) == 2 and sets[0] is sets[1]:
+            raise SamplerError(f"""together=: {names!r} closes a circle, as ("a", "b"), ("b", "c"), ("a", "c")
+                do: these two columns are connected by other pairs already. Leave one of the pairs out.""")
+        joined = set().union(*sets)
+        found |= dict.fromkeys(joined, joined)
+    return found
+
+
+class _Table:
+    """The weights of the cells of one column, or of pairs of cells, to draw from."""
+
+    def __init__(self, weights: NDArray[np.int64]) -> None:
+        self.weights, self.shape = weights, weights.shape
+
+    @functools.cached_property
+    def _every(self) -> NDArray[Any]:
+        return np.repeat(np.arange(self.weights.size), self.weights.ravel())
+
+    @functools.cached_property
+    def turned(self) -> _Table:
+        """The same pairs of cells in the other order."""
+        return _Table(self.weights.T)
+
+    @functools.cached_property
+    def _rows(self) -> NDArray[np.float64]:
+        """The distribution function of each row, one after the other: that of row i rises from i to i + 1."""
+        rows = self.weights + np.where(self.weights.sum(axis=1, keepdims=True), 0, self.weights.sum(axis=0))
+        cumulative = np.cumsum(rows, axis=1) / rows.sum(axis=1, keepdims=True)
+        found: NDArray[np.float64] = (cumulative + np.arange(len(rows))[:, None]).ravel()
+        return found
+
+    def alone(self, n: int, rng: Rng) -> Places:
+        """Draw n cells."""
+        found: Places = self._every[rng.integers(WEIGHT, size=n, dtype=np.uint16)]
+        return found
+
+    def given(self, rows: Places, rng: Rng) -> Places:
+        """Draw a cell of the second column for each of some cells of the first."""
+        found = np.searchsorted(self._rows, rows + rng.random(len(rows)), side="right")
+        inside: Places = np.clip(found - rows * self.shape[1], 0, self.shape[1] - 1)
+        return inside
+
+
+class _Drawing:
+    """How values of one column are made from cells: in the dtype, with the categories, that P draws."""
+
+    def __init__(self, cells: Cells, look: Column, support: Any) -> None:
+        self.cells, self.look, self.support = cells, look, support
+        inner, _ = unwrap(support)
+        if cells.values and look.categories is not None:
+            self.table = np.array([look.categories.index(value) for value in cells.values])
+        elif cells.values:
+            self.table = array_of(cells.values)
+            self.table = (
+                self.table if look.values.dtype.kind in "USO" else self.table.astype(look.values.dtype)
+            )
+        self.high = 0.0 if cells.values else inner[1]
+
+    def column(self, places: Places, rng: Rng) -> Column:
+        """Return a value in each of some cells, as a column."""
+        cells, dtype = self.cells, self.look.values.dtype
+        missing = places == len(cells) - 1 if cells.missing else None
+        if cells.values:
+            values = self.table[places if missing is None else np.where(missing, 0, places)]
+        else:
+            values = self._numbers(cells.inside(places, rng.random(len(places))), dtype)
+        found = replace(self.look, values=values, missing=missing)
+        if missing is not None and self.look.missing is None:  # P marks them in the values
+            return replace(found, values=found.array(), missing=None)
+        return found
+
+    def _numbers(self, values: NDArray[Any], dtype: np.dtype[Any]) -> Any:
+        """Return numbers, or dates, as P has them."""
+        if dtype.kind == "M":
+            return values.astype(f"M8[{self.cells.step}]").astype(dtype)
+        if dtype == np.float64:
+            return np.minimum(values, self.high)  # rounding may have moved them
+        return values if values.dtype == dtype else convert_values(values, dtype, self.support)
+
+
+def _put(column: Column, at: NDArray[np.intp], other: Column) -> Column:
+    """Return a column with the values of another one at some places."""
+    if not len(at):
+        return column
+    values, missing = column.values, column.missing
+    if other.values.dtype != values.dtype:
+        values = values.astype(np.result_type(values, other.values))
+    values[at] = other.values
+    if missing is not None:
+        missing[at] = False if other.missing is None else other.missing
+    return replace(column, values=values, missing=missing)
