@@ -9,14 +9,12 @@ import numpy as np
 from privatize.calibration import streams
 from privatize.calibration.evaluators.base import Evaluator
 from privatize.calibration.global_rng import rng_guard
-from privatize.calibration.norms import Vector
+from privatize.calibration.norms import Vector, slack_of
 from privatize.calibration.user_warnings import collected_warnings
 from privatize.errors import NotReproducibleError, PairError, PrivatizeError
 
 CHECKED = 8  # how many pairs of a kind are evaluated again
 _PIECE = 2**20  # gaps that are searched at once
-# By how much sums in another order may differ, relative to the outputs.
-SLACK = 2.0**-47
 DRIFTS = (
     "The function gave another answer for identical data at the end of the calibration than before. It must "
     "not depend on earlier calls (caches, warm starts, counters), the time, the process it runs in (library "
@@ -79,33 +77,6 @@ def of_all_blocks(gaps: Vector, block: int, rng: np.random.Generator, most: int)
 # -- what is compared --
 
 
-def check_repeats(evaluator: Evaluator, first: Any, again: Any, rng: rng_guard) -> None:
-    """Evaluate the first dataset again, after its neighbour: caches, warm starts and randomness show.
-
-    A difference by rounding alone is noted: libraries that sum in parallel (polars) round differently from
-    run to run.
-    """
-    rng.reseed()
-    try:
-        second = evaluator.flat(evaluator.function(again))
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # sys.exit() as well
-        second = None
-    if second is not None:
-        if np.array_equal(first, second, equal_nan=True):
-            return
-        differ = evaluator.norm.gap(first, second)
-        if differ <= _slack(first, second):
-            evaluator.rounding_noise = max(evaluator.rounding_noise, differ)
-            return
-    raise NotReproducibleError("""The function gave two different answers for identical data. Its randomness,
-        if it has any, must come from `random`, `numpy.random`, torch's default generator, or a parameter
-        named by coins=('rng',), which receives a seeded generator; it must not depend on earlier calls
-        (caches, warm starts, counters, the time); and its rows must have an order (those of polars' group_by
-        and unique have none: sort them).""")
-
-
 def check_drift(evaluator: Evaluator, gaps: Vector, *, exact: bool, elsewhere: bool) -> None:
     """Measure the first pair and the one with the largest gap again, to find a function that drifts.
 
@@ -125,7 +96,8 @@ def check_drift(evaluator: Evaluator, gaps: Vector, *, exact: bool, elsewhere: b
         for index, a, b, gap in _again(evaluator, chosen, guard, lambda _: NotReproducibleError(DRIFTS)):
             before = float(gaps[index])
             differ = abs(gap - before)
-            if gap != before and not (differ <= _slack(a, b) or (not exact and is_close(gap, before, a, b))):
+            same = gap == before or differ <= slack_of(a, b)
+            if not same and (exact or not is_close(gap, before, a, b)):
                 raise NotReproducibleError(DRIFTS)
             evaluator.rounding_noise = max(evaluator.rounding_noise, differ)
 
@@ -150,14 +122,8 @@ def _again(
 
 def is_close(one: float, other: float, a: Any, b: Any) -> bool:
     """Tell whether two gaps, computed in two ways, differ by no more than rounding, in gap and values."""
-    slack = 1e-6 * max(one, other) + _slack(a, b)
+    slack = 1e-6 * max(one, other) + slack_of(a, b)
     return one == other or abs(one - other) <= slack < math.inf
-
-
-def _slack(a: Any, b: Any) -> float:
-    """Return by how much rounding may change the difference of two outputs."""
-    with np.errstate(over="ignore"):
-        return SLACK * float(np.abs(a).sum() + np.abs(b).sum())
 
 
 def check_trusted(evaluator: Evaluator, gaps: Vector, value: float) -> None:
@@ -171,11 +137,9 @@ def check_trusted(evaluator: Evaluator, gaps: Vector, value: float) -> None:
     chosen = some | {*smallest(gaps), *largest(gaps, CHECKED)}
 
     def refusal(index: int) -> PairError:
-        return PairError(
-            f"{which} disagrees with plain evaluation: the function fails on sampled pair {index}, or "
-            f"returns an output of another structure.",
-            index=index,
-        )
+        what = f"""{which} disagrees with plain evaluation: the function fails on sampled pair {index}, or
+            returns an output of another structure."""
+        return PairError(what, index=index)
 
     with rng_guard(evaluator.s0) as guard, collected_warnings(evaluator.warned):
         for index, a, b, plain in _again(evaluator, chosen, guard, refusal):
@@ -183,13 +147,9 @@ def check_trusted(evaluator: Evaluator, gaps: Vector, value: float) -> None:
             # Gaps beyond the sensitivity may differ by as much, relative to themselves.
             differ = abs(plain - claimed) * min(1.0, value / max(plain, claimed, value))
             if not is_close(plain, claimed, a, b) or differ > ROUNDING * value:
-                raise PairError(
-                    f"{which} disagrees with plain evaluation: for sampled pair {index} it gives the gap "
-                    f"{claimed:.6g}, and running the function on both neighbours gives {plain:.6g}. The "
-                    f"difference of {abs(plain - claimed):.3g} is more than rounding may make for a "
-                    f"sensitivity of {value:.3g}. Fix it, or leave {which} out.",
-                    index=index,
-                    pair=claimed,
-                    evaluated=plain,
-                )
+                what = f"""{which} disagrees with plain evaluation: for sampled pair {index} it gives the gap
+                    {claimed:.6g}, and running the function on both neighbours gives {plain:.6g}. The
+                    difference of {abs(plain - claimed):.3g} is more than rounding may make for a sensitivity
+                    of {value:.3g}. Fix it, or leave {which} out."""
+                raise PairError(what, index=index, pair=claimed, evaluated=plain)
             evaluator.rounding_noise = max(evaluator.rounding_noise, differ)

@@ -13,6 +13,8 @@ from privatize.mechanisms.base import l1, l2, sizes, sup
 from privatize.mechanisms.weighted import Weighted
 
 Vector = NDArray[np.float64]
+SLACK = 2.0**-47
+"""By how much sums in another order may differ, relative to the outputs."""
 
 NORMS: dict[str, Callable[[Vector], float]] = {"l1": l1, "l2": l2, "sup": sup}
 # Their own classes only: a subclass may measure in another way.
@@ -68,3 +70,9 @@ class Norm:
             if found is None:
                 found = np.array([float(self.function(step)) for step in steps])
             return np.where(found >= 0, found, math.inf)
+
+
+def slack_of(a: Any, b: Any) -> float:
+    """Return by how much rounding may change the difference of two outputs."""
+    with np.errstate(over="ignore"):
+        return SLACK * float(np.abs(a).sum() + np.abs(b).sum())

@@ -76,19 +76,16 @@ class Proven(ABC):
 
         What runs a function of the user applies `wrap` to it. Others take nothing but a dataset.
         """
-        del wrap
         return self
 
-    def fits(self, data: Any, /) -> None:
+    def fits(self, data: Any, /) -> None:  # noqa: B027 - most have nothing to refuse
         """Refuse data whose form does not fit, before it is paid for. Only its schema may be read."""
-        del data
 
     def bound_at(self, n: int, mechanism: Mechanism, /) -> float:
         """Return the bound for n records, in units of the answer and in the norm of the mechanism.
 
         The default is for answers that are drawn, and get no noise.
         """
-        del mechanism
         raise SettingsError(f"""No noise is added to the function's own numbers here, so there is no
             sensitivity, and no interval around an answer, for n={n} records. Try it on made-up data.""")
 

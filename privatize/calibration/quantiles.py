@@ -65,12 +65,10 @@ class Quantiles(Proven):
 
     def noise_of(self, mechanism: Mechanism | None) -> Noise:
         """Return "": no noise is added to any number."""
-        del mechanism
         return ""
 
     def check(self, mechanism: Mechanism | None, epsilon: float, delta: float) -> None:
         """Refuse every mechanism but the default, and a delta."""
-        del epsilon
         if mechanism is not None and mechanism is not DEFAULT:
             raise SettingsError(f"""mechanism={mechanism!r} does not fit: quantiles() brings its own
                 mechanism, a draw from a public grid. Leave mechanism= out.""")
@@ -84,21 +82,18 @@ class Quantiles(Proven):
 
     def structure(self, n: int) -> Structure:
         """Return a number, or an array of one for each quantile."""
-        del n
         if self.scalar:
             return Number("int" if self.integer else "float")
         return Array("<i8" if self.integer else "<f8", [len(self.q)])
 
     def measure(self, data: Any, n: int) -> NDArray[Any]:
         """Return the values as floats, NaN where one is missing."""
-        del n
         return _numbers(data)
 
     def release(
         self, measured: NDArray[Any], n: int, mechanism: Mechanism | None, epsilon: float, delta: float
     ) -> Answer:
         """Return a private draw near each quantile, in order; ε is divided evenly."""
-        del mechanism, delta
         parts = shares(epsilon, [1.0] * len(self.q))
         drawn = [self._draw(measured, n, q, part) for q, part in zip(self.q, parts, strict=True)]
         ranks = np.argsort(np.argsort(self.q, kind="stable"), kind="stable")

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from privatize.calibration import capacity, streams
 from privatize.calibration.attempts import PIECES, AttemptSampler, first_attempts, mutated
 from privatize.calibration.checks import ROUNDING, check_drift
-from privatize.calibration.evaluators.base import Context
-from privatize.calibration.evaluators.raw import RawEvaluator
+from privatize.calibration.evaluators.base import Context, Evaluator
 from privatize.calibration.global_rng import level, unwind
 from privatize.calibration.norms import NORMS, Norm, Vector
 from privatize.calibration.run import REMEDIES, Collector
@@ -267,7 +266,7 @@ def refute(
     clip, drawn = domain == "clip", draw(sampler, _FEW, streams.stream(own, streams.PILOT, 3))
     corners = places(drawn, support, beyond=not clip)
     pairs = AttemptSampler(sampler, n, own, like, support if clip else None, corners)
-    evaluator = RawEvaluator(
+    evaluator = Evaluator(
         function=function,
         pairs=pairs,
         norm=Norm(NORMS[norm] if isinstance(norm, str) else norm),
@@ -294,7 +293,7 @@ def refute(
 class _Attack:
     """Pairs that are tried, and their gaps."""
 
-    evaluator: RawEvaluator
+    evaluator: Evaluator
     pairs: AttemptSampler
     collector: Collector
     name: str

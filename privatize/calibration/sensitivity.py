@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from privatize.calibration import streams
 from privatize.calibration.checks import ROUNDING, check_trusted
-from privatize.calibration.evaluators.base import Context
+from privatize.calibration.evaluators.base import Context, PairFunction
 from privatize.calibration.evaluators.batched import Batch, check_batch
 from privatize.calibration.evaluators.choose import evaluator
-from privatize.calibration.evaluators.raw import PairFunction
 from privatize.calibration.gaps_chart import gaps_chart
 from privatize.calibration.global_rng import level, unwind
 from privatize.calibration.norms import NORMS, Vector

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.calibration import streams
-from privatize.calibration.checks import CHECKED, DRIFTS, SLACK, at_random, largest, smallest
+from privatize.calibration.checks import CHECKED, DRIFTS, at_random, largest, smallest
 from privatize.calibration.evaluators.summed import Steps, SummedEvaluator
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.neighbours import Pair
-from privatize.calibration.norms import Vector
+from privatize.calibration.norms import SLACK, Vector
 from privatize.calibration.user_warnings import collected_warnings
 from privatize.data import records
 from privatize.errors import NotReproducibleError, PairError, SamplerError
@@ -35,13 +35,11 @@ def check_sums(evaluator: SummedEvaluator, gaps: Vector, *, exact: bool) -> None
     pairs, block = evaluator.pairs, evaluator.block
     failed = len(gaps) - int(np.isfinite(gaps).sum())
     if failed:  # a dataset has n records, so a larger share of datasets fails
-        raise PairError(
-            f"The function that is added up over records fails, or is not finite, on {failed} of "
-            f"{len(gaps)} pairs of sampled records, and the sum fails on every dataset of n={pairs.n} "
-            f"records that has such a record. Have it return a number for every record that the sampler can "
-            f"draw, or leave additive(...) out.",
-            failed=failed,
-        )
+        what = f"""The function that is added up over records fails, or is not finite, on {failed} of
+            {len(gaps)} pairs of sampled records, and the sum fails on every dataset of n={pairs.n} records
+            that has such a record. Have it return a number for every record that the sampler can draw, or
+            leave additive(...) out."""
+        raise PairError(what, failed=failed)
     rng = streams.stream(pairs.seed, streams.CHECK, 2)
     top, some = largest(gaps, CHECKED), at_random(gaps, rng)
     entire = {*top[:_ENTIRE], *some[:_ENTIRE]}
@@ -95,13 +93,11 @@ class _SumCheck:
             allowed = SLACK * np.abs(entire) + 1e-9 * np.abs(entire[position] - entire[last])
             same = (np.abs(entire[at] - again) <= allowed[at]).all()
         if not same:
-            raise PairError(
-                f"{_DISAGREES}: for sampled pair {index} the function that is added up over records gives a "
-                f"record another number by itself than among others. It must follow from the record alone, "
-                f"and not from the other ones (their mean, ranks or number), its place or the global random "
-                f"generators. Fix it, or leave additive(...) out.",
-                index=index,
-            )
+            what = f"""{_DISAGREES}: for sampled pair {index} the function that is added up over records gives
+                a record another number by itself than among others. It must follow from the record alone, and
+                not from the other ones (their mean, ranks or number), its place or the global random
+                generators. Fix it, or leave additive(...) out."""
+            raise PairError(what, index=index)
 
     def step(self, index: int, made: Steps, pair: Pair) -> None:
         """Refuse a sum whose step for a pair is not that of the real function."""
@@ -117,14 +113,10 @@ class _SumCheck:
         plain = self.evaluator.norm.gap(a, b)
         off = self.evaluator.norm.gap(a - b, made.steps[index % self.evaluator.block] * times)
         if not off <= 1e-6 * claimed + made.slack:  # more than that disproves the slack for rounding
-            raise PairError(
-                f"{_DISAGREES}: for sampled pair {index} two records give the gap {claimed:.6g}, and running "
-                f"the function on both neighbours gives {plain:.6g}. The function that is added up must "
-                f"follow from each record alone. Fix it, or leave additive(...) out.",
-                index=index,
-                pair=claimed,
-                evaluated=plain,
-            )
+            what = f"""{_DISAGREES}: for sampled pair {index} two records give the gap {claimed:.6g}, and
+                running the function on both neighbours gives {plain:.6g}. The function that is added up must
+                follow from each record alone. Fix it, or leave additive(...) out."""
+            raise PairError(what, index=index, pair=claimed, evaluated=plain)
 
     def law(self, gaps: Vector, slack: float) -> None:
         """Refuse a sampler whose records depend on how many are drawn, or on their order.
@@ -159,9 +151,7 @@ def _checked(index: int, evaluate: Callable[[Any], Any], data: Any) -> Any:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # sys.exit() as well
-        raise PairError(
-            f"{_DISAGREES}: on a dataset with sampled pair {index} the function fails, or returns an "
-            f"output of another structure. Have it return one row of numbers for every record that the "
-            f"sampler can draw, or leave additive(...) out.",
-            index=index,
-        ) from error
+        what = f"""{_DISAGREES}: on a dataset with sampled pair {index} the function fails, or returns an
+            output of another structure. Have it return one row of numbers for every record that the sampler
+            can draw, or leave additive(...) out."""
+        raise PairError(what, index=index) from error

@@ -2,13 +2,23 @@
 
 # ruff: noqa: ARG002, D102 - the base class says what a method takes and does
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from privatize.data.container import Container, Positions, convert, find, isolated, of
+from privatize.data.container import Container, convert, find, isolated, of
 from privatize.data.schema import AlignedSchema, Schema
 from privatize.data.support import split
 from privatize.errors import DataError
+
+
+def _of_each(name: str) -> Any:
+    """Return the method that calls the one of this name for each part."""
+
+    def act(self: "Tuples", data: Any, *rest: Any) -> Any:
+        parts = (data[key] for key in self.keys(data))
+        return self.put(data, [getattr(of(part), name)(part, *rest) for part in parts])
+
+    return act
 
 
 class Tuples(Container):
@@ -28,10 +38,6 @@ class Tuples(Container):
             raise DataError("""The dataset is a tuple, which stands for aligned containers such as (X, y), but
                 not all of its parts are arrays or lists. Pass a list or an array of records.""")
 
-    def _each(self, data: Any, act: Callable[[Container, Any], Any]) -> Any:
-        parts = (data[key] for key in self.keys(data))
-        return self.put(data, [act(of(part), part) for part in parts])
-
     def count(self, data: Any) -> int:
         self.check(data)
         sizes = [of(data[key]).count(data[key]) for key in self.keys(data)]
@@ -46,31 +52,16 @@ class Tuples(Container):
         parts = tuple(of(data[key]).describe(data[key]) for key in keys)
         return AlignedSchema(parts, keys if isinstance(keys, tuple) else None)
 
-    def head(self, data: Any, n: int) -> Any:
-        return self._each(data, lambda own, part: own.head(part, n))
-
-    def take(self, data: Any, positions: Positions) -> Any:
-        return self._each(data, lambda own, part: own.take(part, positions))
-
-    def record(self, data: Any, at: int) -> Any:
-        return self._each(data, lambda own, part: own.record(part, at))
+    head, take, record = _of_each("head"), _of_each("take"), _of_each("record")
+    copy, fresh, neighbour = _of_each("copy"), _of_each("fresh"), _of_each("neighbour")
 
     def concat(self, parts: Sequence[Any]) -> Any:
         first = parts[0]
         together = ([part[key] for part in parts] for key in self.keys(first))
         return self.put(first, [of(each[0]).concat(each) for each in together])
 
-    def copy(self, data: Any) -> Any:
-        return self._each(data, lambda own, part: own.copy(part))
-
-    def fresh(self, data: Any) -> Any:
-        return self._each(data, lambda own, part: own.fresh(part))
-
     def isolated(self, data: Any) -> Any:
         return self.put(data, [isolated(data[key]) for key in self.keys(data)])
-
-    def neighbour(self, data: Any, position: int, n: int) -> Any:
-        return self._each(data, lambda own, part: own.neighbour(part, position, n))
 
     def pair(self, drawn: Any, position: int, n: int) -> tuple[Any, Any]:
         parts = (drawn[key] for key in self.keys(drawn))

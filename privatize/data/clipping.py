@@ -283,16 +283,11 @@ def cast_numbers(values: Array, dtype: np.dtype[Any]) -> Array:
         own = np.iinfo(values.dtype)
         found: Array = np.clip(values, max(own.min, ends.min), min(own.max, ends.max)).astype(dtype)
         return found
-    # In float64, since float32 cannot represent 2^31 - 1.
+    # In float64, since float32 cannot represent 2^31 - 1. 2^63 - 1 is no float64, but what rounds to 2^63.
     rounded = np.nan_to_num(np.rint(values.astype(np.float64)), nan=0.0)
-    with np.errstate(invalid="ignore"):
-        inside: Array = np.clip(rounded, float(ends.min), last_float(ends)).astype(dtype)
-    return inside
-
-
-def last_float(ends: "np.iinfo[Any]") -> float:
-    """Return the largest float that is inside a range of integers."""
-    return float(np.nextafter(float(ends.max), 0)) if ends.bits > 52 else float(ends.max)
+    above = rounded >= float(ends.max)
+    inside = np.maximum(np.where(above, 0.0, rounded), float(ends.min)).astype(dtype)
+    return np.where(above, np.array(ends.max, dtype=dtype), inside).astype(dtype, copy=False)
 
 
 def value_in(value: Any, dtype: np.dtype[Any]) -> Any:

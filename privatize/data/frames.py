@@ -7,18 +7,9 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from privatize.data import columns as _columns
 from privatize.data.clipping import with_none
-from privatize.data.columns import (
-    Column,
-    array_of_column,
-    arrays,
-    code_of,
-    dtype_of,
-    is_numpy_number,
-    kind_of,
-    levels,
-    narwhals,
-)
+from privatize.data.columns import Column, array_of_column, kind_of, narwhals
 from privatize.data.container import Container, adapter, find, register
 from privatize.data.schema import FrameSchema
 from privatize.data.tabular import Tabular
@@ -156,8 +147,8 @@ def put(data: Any, at: int, cells: Mapping[int, Any]) -> Any:
 
 def numbers(data: Any) -> list[Any]:
     """Return the columns that hold numbers, as arrays."""
-    found = arrays(data) if kind(data) == ("frame", "pandas") else []
-    if found and all(is_numpy_number(array.dtype) for array in found):
+    found = _columns.arrays(data) if kind(data) == ("frame", "pandas") else []
+    if found and all(_columns.is_numpy_number(array.dtype) for array in found):
         return [array for array in found if array.dtype.kind != "b"]
     return [array_of_column(column) for column in columns(data) if kind_of(column) in ("int", "float")]
 
@@ -196,13 +187,13 @@ def _fixed_parts(data: Any) -> str:
     found: list[Any] = [(form, library), names(data)]
     for column in columns(data):
         holds = kind_of(column)
-        found.append((holds, code_of(dtype_of(column), holds)))
+        found.append((holds, _columns.code_of(_columns.dtype_of(column), holds)))
         if holds not in ("int", "float"):
             found.append(narwhals(column).to_list())
             found.append(repr(getattr(column, "dtype", None)))
     if library == "pandas":
         found += [type(data.index).__name__, repr(data.index.names), data.index.tolist()]
-        found += [str(level.dtype) for level in levels(data.index)]
+        found += [str(level.dtype) for level in _columns.levels(data.index)]
         if form == "frame":
             found += [type(data.columns).__name__, repr(data.columns.names)]
     found.append(len(data))

@@ -150,10 +150,8 @@ def to_array(data: list[Any], dtype: np.dtype[Any], zone: Any = None) -> tuple[A
     if dtype.kind in "mM":
         found = np.array([_moment(value, zone) for value in present], dtype="M8[us]")
     elif dtype.kind in "iu":
-        ends = np.iinfo(dtype)
-        last = {int: int(ends.max), float: clipping.last_float(ends)}
-        numbers = [_number(value) for value in present]
-        found = np.array([round(min(max(v, int(ends.min)), last[type(v)])) for v in numbers], dtype=dtype)
+        least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+        found = np.array([round(min(max(_number(v), least), most)) for v in present], dtype=dtype)
     else:
         found = _floats([_number(value) for value in present])
     return found.reshape(values.shape), missing.reshape(values.shape)

@@ -3,15 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from privatize.data.schema import (
-    AlignedSchema,
-    ArraySchema,
-    ColumnSchema,
-    FrameSchema,
-    ListSchema,
-    Schema,
-    bare,
-)
+from privatize.data import schema as schemas
+from privatize.data.schema import AlignedSchema, ArraySchema, FrameSchema, ListSchema, Schema
 from privatize.data.support import is_fixed, split
 
 # Kinds of columns that can be converted to each other.
@@ -113,7 +106,7 @@ def _frames_mismatch(own: FrameSchema, drawn: FrameSchema) -> str | None:
     return None
 
 
-def _column_matches(own: ColumnSchema, drawn: ColumnSchema) -> bool:
+def _column_matches(own: schemas.ColumnSchema, drawn: schemas.ColumnSchema) -> bool:
     if own.zone != drawn.zone:
         return False
     if drawn.kind == "category":  # of numbers, or of strings
@@ -131,7 +124,7 @@ def _index_in_words(schema: FrameSchema) -> str:
     if index is None:
         return "no index except row numbers"
     named = f" named {', '.join(index.names)}" if index.names != ("None",) else ""
-    return f"an index ({index.kind}) of {', '.join(map(bare, index.dtypes))}{named}"
+    return f"an index ({index.kind}) of {', '.join(map(schemas.bare, index.dtypes))}{named}"
 
 
 def _names_mismatch(own: FrameSchema, drawn: FrameSchema) -> str | None:

@@ -19,6 +19,7 @@ from privatize.execution.job import Job, Refused, SpanResult
 from privatize.execution.packaging.package import pack
 from privatize.execution.processes.pool import Processes, is_warm
 from privatize.execution.span_queue import SpanQueue
+from privatize.planning.numbers import as_float
 
 _log = logging.getLogger("privatize.execution")
 _START, _WARM = 1.0, 0.2  # seconds that must be saved for a pool to be started, or used
@@ -49,10 +50,7 @@ def check_timeout(timeout: Any) -> float | None:
     """Return `timeout=` in seconds, or None."""
     if timeout is None:
         return None
-    try:
-        value = math.nan if isinstance(timeout, bool | str | bytes | bytearray) else float(timeout)
-    except (TypeError, ValueError, OverflowError):
-        value = math.nan
+    value = as_float(timeout)
     if not 0 < value < math.inf:
         raise SettingsError(f"timeout={timeout!r} is not a number of seconds > 0. Leave it out for no limit.")
     return value

@@ -11,8 +11,8 @@ from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast
 
 from privatize.budgets.budget import Budget
 from privatize.budgets.partition import Part
+from privatize.calibration.evaluators.base import PairFunction
 from privatize.calibration.evaluators.batched import Batch
-from privatize.calibration.evaluators.raw import PairFunction
 from privatize.config.policy import policy
 from privatize.errors import SettingsError
 from privatize.function.advice import Advice

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
 from privatize.calibration import streams
-from privatize.calibration.evaluators.base import LARGEST
+from privatize.calibration.evaluators.base import LARGEST, PairFunction
 from privatize.calibration.evaluators.batched import Batch, check_batch
-from privatize.calibration.evaluators.raw import PairFunction
 from privatize.calibration.sensitivity import SMALLEST
 from privatize.config.policy import Policy, lenient
 from privatize.data import support as domains

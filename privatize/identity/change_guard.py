@@ -18,22 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from privatize.identity import places
+from privatize.identity import graph, places
 from privatize.identity.bytecode import code_of, words
 from privatize.identity.classes import SKIPPED, own_attributes
 from privatize.identity.completion import follow
 from privatize.identity.copies import FEW
 from privatize.identity.encoder import Encoder, Read
-from privatize.identity.graph import (
-    ATOMS,
-    DESCRIPTION,
-    NOTHING,
-    annotations_of,
-    cells_of,
-    content_of,
-    parts_of,
-    scope_of,
-)
+from privatize.identity.graph import NOTHING, annotations_of, content_of, parts_of
 from privatize.identity.library import LIBRARY, Wrapper
 from privatize.identity.origin import is_compiled, is_installed, is_static, origin, owner_of
 from privatize.identity.reachable import could_be_data
@@ -62,7 +53,7 @@ class ChangeGuard:
         self._cells = [(each, value) for each, _, value in found if type(each) is types.CellType]
         self._modules = {id(each): each for each, *_ in found if isinstance(each, types.ModuleType)}
         self._places = [
-            (scope_of(each), name, value)
+            (graph.scope_of(each), name, value)
             for each, name, value in found
             if type(each) is not types.CellType and not name.startswith("its ")
         ]
@@ -105,7 +96,7 @@ class ChangeGuard:
             names = [(name, value) for name, value in found if not name.startswith("its ")]
             before = {name: value for name, value in names if value is not NOTHING}
             noted.append(places.globals_of(function, before))
-            for name, cell, _ in cells_of(function):
+            for name, cell, _ in graph.cells_of(function):
                 noted.append(places.variable(cell, name, self._read[id(cell), ""][1]))
             stored |= code_of(function.__code__).stores
             spelled |= before.keys()
@@ -122,7 +113,7 @@ _facts = operator.attrgetter("__code__", "__defaults__", "__module__", "__name__
 def _describe(function: types.FunctionType) -> tuple[Any, ...]:
     """Return a function's code, defaults, names, docstring, attributes and annotations."""
     annotations = annotations_of(function)
-    types_of = getattr(function, DESCRIPTION[-1], None)
+    types_of = getattr(function, graph.DESCRIPTION[-1], None)
     rare = function.__kwdefaults__ or None, function.__dict__ or None  # a guarded function has neither
     return (*_facts(function), types_of, *rare, *annotations, *annotations.values())
 
@@ -222,7 +213,7 @@ def _is_fixed(value: Any) -> bool:
         return is_static(value) and owner_of(value) is not None
     if kind is types.ModuleType:
         return origin(value.__name__) is not None and value.__name__.partition(".")[0] not in CONFIGURED
-    return kind in ATOMS or (kind is types.FunctionType and _is_guardable(value))
+    return kind in graph.ATOMS or (kind is types.FunctionType and _is_guardable(value))
 
 
 def _is_guardable(function: types.FunctionType) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.errors import OutputError, SettingsError
-from privatize.mechanisms.base import BaseMechanism, Mask, Vector
+from privatize.mechanisms.base import BaseMechanism, Vector
 from privatize.noise.grid import laplace
 from privatize.noise.quantile import Grid, fineness, quantile, shares
 from privatize.outputs.containers import Dict
@@ -198,24 +198,13 @@ class Blocks(BaseMechanism):
         raise SettingsError("""It is not known how far off the answers of Blocks are: that depends on how much
             the function's answers differ from block to block. Try it on public data that is like yours.""")
 
-    def norm(self, gap: Vector, /) -> Never:
-        """Refuse: no gaps are measured."""
-        raise self._refusal()
-
-    def scale(self, sensitivity: float, epsilon: float, delta: float = 0.0, /) -> Never:
-        """Refuse: there is no sensitivity."""
-        raise self._refusal()
-
-    def release(
-        self, vector: Vector, /, *, sensitivity: float, epsilon: float, delta: float = 0.0, whole: Mask
-    ) -> Never:
-        """Refuse: one answer on all people is not enough."""
-        raise self._refusal()
-
-    def _refusal(self) -> SettingsError:
-        return SettingsError("""Blocks has no sensitivity, and measures no gaps: it runs the function on
+    def norm(self, *_: Any, **__: Any) -> Never:
+        """Refuse: no gaps are measured, there is no sensitivity, and one answer on all people is no block."""
+        raise SettingsError("""Blocks has no sensitivity, and measures no gaps: it runs the function on
             blocks of people. Use it as privatize(mechanism=Blocks(low, high), epsilon=...); to measure a
             sensitivity use another mechanism, such as Laplace().""")
+
+    scale = release = norm
 
 
 def _as_floats(leaf: Any) -> Leaf:

@@ -14,17 +14,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.noise.exact import (
-    Integers,
-    Stream,
-    Vector,
-    below,
-    coarse,
-    discrete_gaussian,
-    discrete_laplace,
-    exp_bounds,
-    laplace_one,
-)
+from privatize.noise import exact
+from privatize.noise.exact import Integers, Stream, Vector, coarse, discrete_laplace, laplace_one
 from privatize.planning.gaussian import log2_1p_exp
 
 
@@ -169,7 +160,7 @@ def gaussian(
     the same fine noise and are rounded afterwards.
     """
     exponent, sigma = gaussian_grid(sensitivity, epsilon, delta, len(vector), sigma_of)
-    noised = _noised(vector, exponent, discrete_gaussian(sigma, len(vector)))
+    noised = _noised(vector, exponent, exact.discrete_gaussian(sigma, len(vector)))
     return np.where(whole, np.rint(noised), noised) if whole.any() else noised
 
 
@@ -193,7 +184,7 @@ def choose(scores: Vector, sensitivity: float, epsilon: float, weights: Sequence
         r = int(np.searchsorted(ends, stream.below(int(ends[-1])), side="right"))
         y = rate * (Fraction(best) - Fraction(float(scores[r])))
         c = Fraction(weights[r]) / largest * 2**power / int(upper[r])
-        if below(0, 0, functools.partial(_scaled_bounds, y, c), stream):
+        if exact.below(0, 0, functools.partial(_scaled_bounds, y, c), stream):
             return r
 
 
@@ -220,7 +211,7 @@ def _proposals(scores: Vector, best: float, rate: Fraction, weights: Vector) -> 
 def _scaled_bounds(y: Fraction, c: Fraction, precision: int) -> tuple[int, int]:
     """Return integers lo <= 2^precision c exp(-y) <= hi, for c exp(-y) <= 1."""
     more = math.ceil(c).bit_length() + 8
-    low, high = exp_bounds(y.numerator, y.denominator, precision + more)
+    low, high = exact.exp_bounds(y.numerator, y.denominator, precision + more)
     low, high = math.floor(low * c) >> more, -(-math.ceil(high * c) >> more)
     if low > 1 << precision:
         raise ArithmeticError("a response was proposed with less than its true weight")

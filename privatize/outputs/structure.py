@@ -18,6 +18,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from privatize.data.clipping import cast_numbers
+
 Vector = NDArray[np.float64]
 Describe = Callable[[Any], "Structure"]
 
@@ -184,16 +186,7 @@ class Leaf(Structure):
 
     def cast(self, values: Vector) -> NDArray[Any]:
         """Return noised values in the output's own dtype; integers saturate, they never wrap."""
-        kind = np.dtype(self.dtype)
-        with np.errstate(over="ignore"):
-            if kind.kind == "f":
-                return values.astype(kind)
-            ends = np.iinfo(kind)
-            inside = np.rint(values)
-            out = np.clip(inside, float(ends.min), float(ends.max))
-            # 2^63 - 1 is no float64: a value that rounds up to 2^63 must not wrap around.
-            top = inside >= float(ends.max)
-            return np.where(top, ends.max, np.where(top, 0.0, out).astype(kind)).astype(kind)
+        return cast_numbers(values, np.dtype(self.dtype))
 
 
 _FLOAT = np.dtype(np.float64).str

@@ -16,7 +16,7 @@ def as_float(value: Any) -> float:
     (2.0, nan, nan)
     """
     try:
-        return math.nan if isinstance(value, bool | str) else float(value)
+        return math.nan if isinstance(value, bool | str | bytes | bytearray) else float(value)
     except (TypeError, ValueError, OverflowError):
         return math.nan
 

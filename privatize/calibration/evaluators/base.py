@@ -1,10 +1,9 @@
-"""The base class of evaluators: run a function on pairs under the guard of the global generators."""
+"""Evaluate pairs one after the other: on both neighbours, under the guard of the global generators."""
 
 import contextlib
 import copy
 import math
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -14,22 +13,31 @@ import numpy as np
 from privatize.calibration import streams
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.neighbours import NeighbourSampler, Pair
-from privatize.calibration.norms import Norm, Vector
+from privatize.calibration.norms import Norm, Vector, slack_of
 from privatize.calibration.user_warnings import collected_warnings
+from privatize.data import records
+from privatize.errors import NotReproducibleError, OutputError, PairError
 from privatize.execution.job import Cause, CauseKind, Heartbeat, Learned, Refused, Span, SpanResult
 from privatize.identity.library import sources
 from privatize.outputs.describe import describe, difference
 from privatize.outputs.structure import Number, Structure, StructureChanged
 
 Function = Callable[[Any], Any]
+PairFunction = Callable[[Any, int, Any], tuple[Any, Any]]
 Context = Callable[[], contextlib.AbstractContextManager[object]]
 # Gaps beyond this count as infinite: floats run out of digits there.
 LARGEST = 1e300
-NOT_FINITE = "the function returned values that are not finite, or beyond 1e300"
+# Blocks with fewer pairs are reseeded before every evaluation: checking for use would cost as much.
+_FEW = 16
+_NOT_FINITE = "the function returned values that are not finite, or beyond 1e300"
+
+
+class _SharedOutput(Exception):  # noqa: N818 - a signal; users see a `PairError`
+    """`pair=` returned one object twice."""
 
 
 @dataclass(kw_only=True, eq=False)
-class Evaluator(ABC):
+class Evaluator:
     """Evaluates a function on both neighbours of pairs: every index yields its true gap, or infinity.
 
     Attributes
@@ -54,6 +62,16 @@ class Evaluator(ABC):
         Places in the code that have warned: see `collected_warnings`.
     cause, heartbeat
         Of the span that is being evaluated: why the first infinite gap is infinite, and what `evaluate` got.
+
+    Examples
+    --------
+    >>> from privatize import samplers
+    >>> from privatize.calibration.neighbours import NeighbourSampler
+    >>> from privatize.calibration.norms import NORMS, Norm
+    >>> pairs = NeighbourSampler(samplers.uniform(0, 1), n=100, seed=1)
+    >>> evaluator = Evaluator(function=np.mean, pairs=pairs, norm=Norm(NORMS["l1"]), s0=5)
+    >>> evaluator.evaluate((0, 3), evaluator.learned).gaps.round(4).tolist()
+    [0.0024, 0.0044, 0.0018]
     """
 
     trusted: ClassVar[str] = ""
@@ -158,11 +176,63 @@ class Evaluator(ABC):
         finally:
             self.cause = None
 
-    @abstractmethod
     def evaluate_block(self, start: int, stop: int, rng: rng_guard) -> Any:
-        """Return the gaps of some pairs of one block."""
+        """Return the gaps of some pairs of one block.
+
+        Every evaluation must find the public seed unused. Reseeding each time costs more than
+        evaluating a cheap function, so as long as the function has not been seen to use the
+        generators, one check at the end of the block tells whether any evaluation did. If so, the
+        block is evaluated again, and from then on generators are reseeded each time.
+        """
+        before = self.cause
+        while True:
+            always = True
+            pairs = self.pairs.span(start, stop, self.heartbeat)
+            found: list[float] = []
+            rng.reseed()
+            for index in range(start, stop):
+                reseed = self.uses_global_rng or self.structure is None or stop - start < _FEW
+                always = always and reseed
+                # A call of its own, so that the records are freed before the next are drawn.
+                found.append(self._gap(index, next(pairs), rng, reseed))
+            if always or not rng.may_be_used():
+                next(pairs, None)  # so that it notes where it stopped
+                return found
+            self.uses_global_rng = True
+            self.cause = before
 
     # -- one pair --
+
+    def _gap(self, index: int, pair: Pair, rng: rng_guard, reseed: bool) -> float:
+        """Return the gap of one pair: a finite number, or infinity if anything went wrong."""
+        first = self.structure is None
+        if first:
+            again = records.fresh(records.copy(records.head(pair[0], self.pairs.size)))
+        try:
+            a, b = self.measured(pair, rng, reseed)
+            gap = self.norm.gap(a, b)
+        except _SharedOutput:
+            raise PairError("""pair= returned one and the same object as both values, so one of them was
+                overwritten. Return two.""") from None
+        except BaseException as error:
+            described = self.structure is not None
+            if first:  # only a pair that worked decides it
+                self.structure = None
+            if not isinstance(error, OutputError):
+                return self.failed(index, error)
+            if not described:
+                raise
+            return self.note(index, "output", "the function returned something that cannot be released")
+        if self.coordinate_gaps is not None:
+            with np.errstate(all="ignore"):
+                self.coordinate_gaps[index] = np.atleast_1d(np.abs(a - b))
+        if first:
+            self.uses_global_rng = self.uses_global_rng or rng.may_be_used()
+            if self.heartbeat is not None:  # the check below does not count as the pair's time
+                self.heartbeat(index)
+            if self.trusted != "pair=":  # its gaps are compared with plain evaluation afterwards
+                self._check_repeats(a, again, rng)
+        return gap if gap <= LARGEST else self.note(index, "not_finite", _NOT_FINITE)
 
     def both(self, pair: Pair, rng: rng_guard, reseed: bool = True) -> tuple[Any, Any]:
         """Evaluate the function on both neighbours, each with the public seed, and return flat outputs."""
@@ -175,6 +245,8 @@ class Evaluator(ABC):
             rng.reseed()
         return a, self.flat(self.function(other))
 
+    measured = both  # the flat outputs whose difference counts
+
     def flat(self, value: Any) -> Any:
         """Return an output as a vector, or as a float if it is one number in an absolute norm."""
         structure = self.structure
@@ -186,6 +258,32 @@ class Evaluator(ABC):
             return structure.flatten(value, learn=True)
         except StructureChanged as error:
             raise StructureChanged(_difference(value, structure)) from error
+
+    def _check_repeats(self, first: Any, again: Any, rng: rng_guard) -> None:
+        """Evaluate the first dataset again, after its neighbour: caches, warm starts and randomness show.
+
+        A difference by rounding alone is noted: libraries that sum in parallel (polars) round differently
+        from run to run.
+        """
+        rng.reseed()
+        try:
+            second = self.flat(self.function(again))
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # sys.exit() as well
+            second = None
+        if second is not None:
+            if np.array_equal(first, second, equal_nan=True):
+                return
+            differ = self.norm.gap(first, second)
+            if differ <= slack_of(first, second):
+                self.rounding_noise = max(self.rounding_noise, differ)
+                return
+        raise NotReproducibleError("""The function gave two different answers for identical data. Its
+            randomness, if it has any, must come from `random`, `numpy.random`, torch's default generator, or
+            a parameter named by coins=('rng',), which receives a seeded generator; it must not depend on
+            earlier calls (caches, warm starts, counters, the time); and its rows must have an order (those of
+            polars' group_by and unique have none: sort them).""")
 
     def outputs(self, index: int) -> tuple[Vector, Vector]:
         """Return the flat outputs on both neighbours of one pair, which is known to work."""
@@ -224,8 +322,32 @@ class Evaluator(ABC):
         """Return gaps, with infinity and a cause for those that are too large, or not a number."""
         wrong = np.flatnonzero(~(gaps <= LARGEST))
         if len(wrong):
-            gaps[wrong] = self.note(start + int(wrong[0]), "not_finite", NOT_FINITE)
+            gaps[wrong] = self.note(start + int(wrong[0]), "not_finite", _NOT_FINITE)
         return gaps
+
+
+@dataclass(kw_only=True, eq=False)
+class PairedEvaluator(Evaluator):
+    """Gets both outputs of a pair from the user's `pair=`."""
+
+    trusted = "pair="
+    pair: PairFunction
+
+    def identity(self) -> dict[str, Any]:
+        """Return what must be the same wherever the pairs are evaluated, by name."""
+        return super().identity() | {"pair=": self.pair}
+
+    def measured(self, pair: Pair, rng: rng_guard, reseed: bool = True) -> tuple[Any, Any]:
+        """Return the flat outputs of `pair=`."""
+        drawn, position = pair
+        n = self.pairs.n
+        if reseed:
+            rng.reseed()
+        one, other = self.pair(records.fresh(records.head(drawn, n)), position, records.record(drawn, n))
+        found = self.flat(one), self.flat(other)
+        if one is other and not isinstance(one, int | float | np.generic):
+            raise _SharedOutput
+        return found
 
 
 def _difference(value: Any, structure: Structure) -> str:

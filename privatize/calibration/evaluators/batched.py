@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.calibration.evaluators.raw import RawEvaluator
+from privatize.calibration.evaluators.base import Evaluator
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.neighbours import Stack
 from privatize.calibration.norms import Vector
@@ -32,7 +32,7 @@ def check_batch(batch: Any, **others: Any) -> None:
 
 
 @dataclass(kw_only=True, eq=False)
-class BatchedEvaluator(RawEvaluator):
+class BatchedEvaluator(Evaluator):
     """Runs the user's `batch=` on stacks of datasets, and the function itself where that fails."""
 
     trusted = "batch="
@@ -117,14 +117,10 @@ def _refuse_batch(index: int, count: int, error: Exception) -> None:
     """Refuse a `batch=` that does not work where the function does; unless there was not enough memory."""
     if isinstance(error, MemoryError):
         return
-    what = (
-        f"returns something else than a stack of {count} outputs, which is one output with one more axis in "
-        f"front, or the same keys or parts with such stacks in them"
-        if isinstance(error, StructureChanged)
-        else f"raises {shown(traceback.format_exception_only, error).strip()}"
-    )
-    raise PairError(
-        f"batch= {what}, for a stack of {count} datasets from sampled pair {index} on, and the function "
-        f"works on each of them. Fix it, or leave batch= out.",
-        index=index,
-    ) from error
+    what = f"raises {shown(traceback.format_exception_only, error).strip()}"
+    if isinstance(error, StructureChanged):
+        what = f"""returns something else than a stack of {count} outputs, which is one output with one more
+            axis in front, or the same keys or parts with such stacks in them"""
+    text = f"""batch= {what}, for a stack of {count} datasets from sampled pair {index} on, and the function
+        works on each of them. Fix it, or leave batch= out."""
+    raise PairError(text, index=index) from error

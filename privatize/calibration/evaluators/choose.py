@@ -3,9 +3,8 @@
 from typing import Any
 
 from privatize.calibration.additive import rows_of
-from privatize.calibration.evaluators.base import Evaluator, Function
+from privatize.calibration.evaluators.base import Evaluator, Function, PairedEvaluator, PairFunction
 from privatize.calibration.evaluators.batched import Batch, BatchedEvaluator
-from privatize.calibration.evaluators.raw import PairedEvaluator, PairFunction, RawEvaluator
 from privatize.calibration.evaluators.summed import SummedEvaluator
 from privatize.calibration.neighbours import NeighbourSampler, RecordSampler
 from privatize.calibration.norms import Norm
@@ -38,4 +37,4 @@ def evaluator(
     rest["pairs"] = NeighbourSampler(sampler, n, seed, target)
     if pair is not None:
         return PairedEvaluator(pair=pair, **rest)
-    return BatchedEvaluator(batch=batch, **rest) if batch else RawEvaluator(**rest)
+    return BatchedEvaluator(batch=batch, **rest) if batch else Evaluator(**rest)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.calibration.additive import Rows
-from privatize.calibration.evaluators.raw import RawEvaluator
+from privatize.calibration.evaluators.base import Evaluator
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.neighbours import RecordSampler
 from privatize.calibration.norms import Vector
@@ -41,7 +41,7 @@ class Steps:
 
 
 @dataclass(kw_only=True, eq=False)
-class SummedEvaluator(RawEvaluator):
+class SummedEvaluator(Evaluator):
     """Runs the function that is added up over records, on the records of all pairs of a block at once."""
 
     together = True

@@ -21,8 +21,8 @@ from typing import Any, Protocol
 
 from privatize.execution.job import Refused
 from privatize.execution.packaging.modules import refusing
-from privatize.execution.packaging.package import THREADS, Package, Unpacked, unpack
-from privatize.execution.processes.worker import SAFE_PATH
+from privatize.execution.packaging.package import Package, Unpacked, unpack
+from privatize.execution.processes.worker import settle
 
 if sys.platform != "win32":
     import resource
@@ -95,19 +95,13 @@ def serve(pipe: Any, limits: Limits, late: bool, safe: bool) -> None:
 
 def _settle(safe: bool) -> None:
     """Detach this process from the terminal, from signals and from output, and let it inherit orphans."""
-    if not safe:  # see `worker.work`
-        os.environ.pop(SAFE_PATH, None)
     os.setsid()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: None)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    settle(safe)
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)
     os.close(null)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 - the library's own would be closed in children
-    for name in THREADS:
-        os.environ[name] = "1"
     _control(_SUBREAPER, 1)
 
 

@@ -112,19 +112,25 @@ def _preparation(name: str) -> dict[str, Any]:
     return facts
 
 
-def work(pipe: Any, slot: Any, safe: bool) -> None:
-    """Evaluate what comes through a pipe, for as long as the parent lives."""
+def settle(safe: bool) -> None:
+    """Let this process ignore the terminal's signals, and its libraries use one thread each."""
     if not safe:  # for the fork server only: programs that a function starts must not inherit it
         os.environ.pop(SAFE_PATH, None)
     # The parent decides when to end. Not SIG_IGN, which programs that a function starts would inherit.
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), lambda *_: None)
-    if hasattr(os, "setpgid"):
+    if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        os.setpgid(0, 0)  # so that what the function starts can be ended with it
     for name in THREADS:  # for libraries that are loaded later
         os.environ[name] = "1"
+
+
+def work(pipe: Any, slot: Any, safe: bool) -> None:
+    """Evaluate what comes through a pipe, for as long as the parent lives."""
+    settle(safe)
+    if hasattr(os, "setpgid"):
+        os.setpgid(0, 0)  # so that what the function starts can be ended with it
     _end_with_parent()
     me = os.getpid()
 

@@ -3,14 +3,16 @@
 import math
 import random
 import sys
+import weakref
 
 import numpy as np
 import pytest
 
-from privatize import plan
+from privatize import plan, samplers
 from privatize.errors import (
     InfiniteSensitivityError,
     OutputError,
+    PairError,
 )
 from tests.calibration.estimates import estimate
 from tests.cases import for_each
@@ -97,3 +99,194 @@ def test_unreleasable_output_is_refused_at_once():
     with pytest.raises(OutputError, match="Exponential"):
         estimate(lambda x: calls.append(1) or "yes")
     assert len(calls) == 1
+
+
+def test_gaps_are_those_of_a_simple_loop():
+    """Gaps would differ from those that a simple loop over the documented streams computes."""
+    n, found = 40, estimate(np.mean, n=40, gamma=0.05)
+    size = min(256, 2**18 // (n + 1))
+    expected = []
+    for block in range(-(-found.m // size)):
+        stream = [
+            np.random.Generator(np.random.SFC64(np.random.SeedSequence(1, spawn_key=(tag, block))))
+            for tag in (0, 1)
+        ]
+        positions = stream[1].integers(n, size=size)
+        for position in positions:
+            drawn = stream[0].uniform(0.0, 1.0, n + 1)
+            other = drawn[:n].copy()
+            other[position] = drawn[n]
+            expected.append(abs(drawn[:n].mean() - other.mean()))
+    assert np.array_equal(found.gaps, expected[: found.m])
+    assert found.value == sorted(found.gaps)[found.k - 1]
+
+
+def test_functions_may_mutate_their_data():
+    """A function that sorts its data in place would change the neighbour, or be refused."""
+
+    def in_place(x):
+        x.sort()
+        x *= 2
+        return x[len(x) // 2]
+
+    assert np.array_equal(estimate(in_place).gaps, estimate(lambda x: np.sort(2 * x)[len(x) // 2]).gaps)
+
+    def lists(records):
+        records.sort()
+        records[0]["x"] += 1
+        return records[0]["x"]
+
+    class Row(dict):
+        def __lt__(self, other):
+            return self["x"] < other["x"]
+
+    sampler = samplers.from_function(lambda n, rng: [Row(x=v) for v in rng.random(n).tolist()])
+    plain = estimate(lambda rs: min(r["x"] for r in rs), sampler=sampler, min_sensitivity=1e-9)
+    assert np.allclose(estimate(lists, sampler=sampler, min_sensitivity=1e-9).gaps, plain.gaps)
+
+
+def test_outputs_may_be_views_of_the_data():
+    """A function that returns a slice of its data would have other gaps than one that returns a copy."""
+    assert np.array_equal(estimate(lambda x: x[:3], n=4).gaps, estimate(lambda x: x[:3].copy(), n=4).gaps)
+
+
+def test_one_buffer_for_all_outputs():
+    """A function that returns the same buffer at each call would overwrite its first output."""
+    buffer = np.zeros(4)
+
+    def counts(x):
+        buffer[:] = np.histogram(x, bins=4, range=(0, 1))[0]
+        return buffer
+
+    plain = estimate(lambda x: np.histogram(x, bins=4, range=(0, 1))[0] * 1.0)
+    assert np.array_equal(estimate(counts, min_sensitivity=0.01).gaps, plain.gaps)
+
+
+@for_each("limit", [0.98, 0.95])  # with the second one, pairs of the last span fail, too
+def test_nothing_keeps_a_run_alive_after_a_failed_pair(limit):
+    """A pair that failed would keep the caller's local variables in memory after the calibration."""
+
+    class Local:
+        pass
+
+    objects = [Local()]
+    reference = weakref.ref(objects[0])
+
+    def f(x):
+        if x[0] > limit:
+            raise ValueError("one of few")
+        return x.mean()
+
+    def caller():
+        local = objects[0]  # noqa: F841 - it must not be kept alive by a traceback
+        return estimate(f, plan=plan(0.2, 300))
+
+    assert caller().failed > 0
+    objects.clear()
+    assert reference() is None
+
+
+class TestPair:
+    @staticmethod
+    def of_mean(data, position, replacement):
+        mean = data.mean()
+        return mean, mean + (replacement - data[position]) / len(data)
+
+    def test_pair_gives_the_same_estimate(self):
+        """A correct `pair=` would give other gaps."""
+        assert np.allclose(estimate(np.mean, pair=self.of_mean).gaps, estimate(np.mean).gaps, atol=1e-12)
+
+    def test_wrong_pair_is_refused(self):
+        """A pair= that gives smaller gaps than the function has would mean too little noise."""
+
+        def small(data, position, replacement):
+            mean = data.mean()
+            return mean, mean + 0.5 * (replacement - data[position]) / len(data)
+
+        with pytest.raises(PairError, match="disagrees") as caught:
+            estimate(np.mean, pair=small)
+        assert caught.value.evaluated > caught.value.pair
+
+    def test_pair_wrong_on_large_gaps_only_is_refused(self):
+        """The largest gaps, which decide the estimate, would not be checked."""
+
+        def capped(data, position, replacement):
+            mean = data.mean()
+            step = np.clip((replacement - data[position]) / len(data), -0.017, 0.017)
+            return mean, mean + step
+
+        with pytest.raises(PairError):
+            estimate(np.mean, pair=capped, plan=plan(0.05, 2000))
+
+    def test_pair_that_returns_one_object_twice(self):
+        """Two values in the same buffer would be equal, so that all gaps are 0."""
+        buffer = np.zeros(1)
+
+        def overwritten(data, position, replacement):
+            buffer[0] = data.mean()
+            return buffer, buffer
+
+        with pytest.raises(PairError, match="same object"):
+            estimate(lambda x: np.array([x.mean()]), pair=overwritten)
+
+    def test_pair_for_a_function_of_large_values(self):
+        """A wrong gap would be accepted as the rounding of large values."""
+
+        def wrong(data, position, replacement):
+            value = 1e12 + data.sum()
+            return value, value + 0.001
+
+        with pytest.raises(PairError):
+            estimate(lambda x: 1e12 + x.sum(), pair=wrong)
+
+    def test_pair_that_rounds_differently(self):
+        """If many gaps are equal to the estimate, up to rounding, some of them would be beyond it.
+
+        Without widening, 145 of 1,000 fresh pairs were beyond the estimate; with it none can be.
+        """
+        law = samplers.choice([0.0, 0.1])
+        found = estimate(np.mean, 12345, law, plan=plan(0.1), pair=self.of_mean, seed=2)
+        fresh = estimate(np.mean, 12345, law, plan=plan(0.1), seed=3)
+        assert np.mean(fresh.gaps > np.sort(found.gaps)[found.k - 1]) > 0.1
+        assert np.mean(fresh.gaps > found.value) == 0
+        assert found.value == pytest.approx(0.1 / 12345, rel=1e-4)
+
+    @pytest.mark.parametrize("which", ["pair", "batch"])
+    def test_a_small_difference_is_reported(self, which):
+        """A pair= that is slightly wrong would be reported as a function that is not reproducible."""
+
+        def off(data, position, replacement):
+            mean = data.mean()
+            return mean, mean + (1 + 9.9e-7) * (replacement - data[position]) / len(data)
+
+        given = {"pair": off} if which == "pair" else {"batch": lambda s: (1 + 9.9e-7) * s.mean(axis=1)}
+        with pytest.raises(PairError, match=rf"{which}= disagrees.*difference of .*e-0[78] is more"):
+            estimate(np.mean, **given)
+
+    def test_a_small_difference_in_gaps_beyond_the_estimate(self):
+        """A pair= that is right to nine digits would be refused for the rounding of rare, large gaps."""
+        law = samplers.mixture([samplers.uniform(0, 1), samplers.uniform(0, 1e6)], [0.999, 0.001])
+
+        def off(data, position, replacement):
+            mean = data.mean()
+            return mean, mean + (1 + 1e-9) * (replacement - data[position]) / len(data)
+
+        assert estimate(np.mean, 50, law, plan=plan(0.1), pair=off).value < 1
+
+    def test_pair_where_the_gap_is_not_finite(self):
+        """A pair= that gives a small gap where that of the function is infinite would be accepted."""
+
+        def finite(data, position, replacement):
+            return 0.0, 0.01 * ((data[0] > 0.5) != (replacement > 0.5))
+
+        with pytest.raises(PairError, match="disagrees"):
+            estimate(lambda x: math.copysign(1.7e308, x[0] - 0.5), n=1, pair=finite)
+
+    def test_pair_where_the_function_fails(self):
+        """A pair= that works where the function fails would hide the failure."""
+
+        def f(x):
+            raise ValueError
+
+        with pytest.raises(PairError):
+            estimate(f, pair=self.of_mean)
