@@ -82,6 +82,15 @@ def is_pair(support: Any) -> bool:
     )
 
 
+def copied(support: Any) -> Any:
+    """Return a copy of a support, which the caller may change."""
+    if isinstance(support, dict):
+        return {name: copied(inner) for name, inner in support.items()}
+    if isinstance(support, tuple) and not is_pair(support):
+        return tuple(map(copied, support))
+    return support
+
+
 def bounded(support: Any) -> bool:
     """Tell whether a support bounds anything.
 

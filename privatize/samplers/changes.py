@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privatize.data.columns import Column
 from privatize.data.support import OneOf, is_pair, unwrap
-from privatize.samplers.base import KINDS, Kind, support_of, traits_of
+from privatize.samplers.base import KINDS, origin_of, support_of, traits_of
 from privatize.samplers.change import RATE, Change, drawn_by, is_one_of, leaves_of
 
 Array = NDArray[Any]
@@ -114,9 +114,9 @@ class Seen:
         drawn = drawn_by(sampler, self.size, np.random.default_rng(0))
         self.leaves = [_Leaf(*each) for each in leaves_of(drawn, support)]
         # If columns are independent, swapping values has the same law as thinning records, and is faster.
-        parts = list(sampler.parts()) if isinstance(sampler, Kind) else []
-        separate = type(sampler) in KINDS and sampler.tag == "table"
-        separate = separate and all(getattr(part, "tag", "") != "dependent column" for part in parts)
+        origin = origin_of(sampler)
+        separate = type(origin) in KINDS and origin.tag == "table"
+        separate = separate and all(getattr(each, "tag", "") != "dependent column" for each in origin.parts())
         self.joint = len(self.leaves) > 1 and not separate and traits_of(sampler).independent
 
     @property

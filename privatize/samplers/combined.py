@@ -12,6 +12,7 @@ from privatize.data import support as domains
 from privatize.data.columns import array_of
 from privatize.errors import SamplerError
 from privatize.samplers.base import Rng, Sampler, Traits, kind, name_of, some, support_of, with_rng
+from privatize.samplers.change import Change
 from privatize.samplers.distribution import Distribution, Supported, as_part, names_of
 from privatize.samplers.families import Family
 from privatize.samplers.foreign import as_sampler, is_function
@@ -246,6 +247,11 @@ class _Split(Distribution):
         else:
             y = frames.select(drawn, self.label)
         return frames.select(drawn, list(self.others)), y
+
+    def changed(self, change: Change) -> Distribution:
+        if change.columns <= {self.label, *self.others}:  # much faster than to change frames
+            return replace(self, parent=self.parent.changed(change))
+        return super().changed(change)
 
     def _support(self) -> Any:
         return self.own

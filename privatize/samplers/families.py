@@ -42,17 +42,21 @@ class Family(Kind):
 
     members: tuple[Sampler, ...]
     names: tuple[str, ...] = field(compare=False)
+    code: str = field(default="", compare=False)
 
     @classmethod
-    def of(cls, members: Iterable[tuple[str, Any]]) -> Family:
-        """Make a family of samplers with their names; an empty name becomes the sampler's code."""
+    def of(cls, members: Iterable[tuple[str, Any]], code: str = "") -> Family:
+        """Make a family of samplers with their names; an empty name becomes the sampler's code.
+
+        `code` makes the same family, if there is shorter code than that of all members.
+        """
         different: list[tuple[str, Any]] = []
         for name, member in members:
             if not any(_same(member, other) for _, other in different):
                 different.append((_unused(name or _code(member), different), member))
         if not different:
             raise SamplerError("A family has at least one P: any_of(P1, P2, ...).")
-        made = cls(tuple(member for _, member in different), tuple(name for name, _ in different))
+        made = cls(tuple(member for _, member in different), tuple(name for name, _ in different), code)
         made._check()
         return made
 
@@ -95,17 +99,21 @@ class Family(Kind):
         """Return which of n records are used, if all members use a fixed number of them."""
         return self.members[0].positions(n)  # type: ignore[attr-defined] # only asked if they have it
 
-    def each(self, change: Callable[[Any], Any]) -> Family:
-        """Return the family of what a function makes of every member, under the same names."""
-        return Family.of(zip(self.names, map(change, self.members), strict=True))
+    def each(self, change: Callable[[Any], Any], more: str = "") -> Family:
+        """Return the family of what a function makes of every member, under the same names.
+
+        `more` is added to the code of the family.
+        """
+        members = zip(self.names, map(change, self.members), strict=True)
+        return Family.of(members, self.code and more and f"{self.code}{more}")
 
     def __getitem__(self, columns: str | list[str]) -> Family:
         """Return the family of one column, or of several."""
-        return self.each(lambda member: member[columns])
+        return self.each(lambda member: member[columns], f"[{columns!r}]")
 
     def fixed(self, *, size: int) -> Family:
         """Return the same family for data that grows, of which `size` records are used."""
-        return self.each(lambda member: member.fixed(size=size))
+        return self.each(lambda member: member.fixed(size=size), f".fixed(size={size})")
 
     def without(self, *names: str | int) -> Family:
         """Return the family without some members, by name or by number, from 0."""
@@ -134,12 +142,19 @@ class Family(Kind):
 
     def card(self) -> Card:
         """Return what it contains, as a card."""
-        return Card(f"a family of {len(self)} P", [(name, repr(member)) for name, member in self.items()])
+        rows = (name if hasattr(member, "change") else f"{name}: {member!r}" for name, member in self.items())
+        return Card(f"a family of {len(self)} P", [(str(at), row) for at, row in enumerate(rows)])
+
+    def __str__(self) -> str:
+        rows = self.card().rows
+        return "\n".join([self.card().title, *(f"  {at:2} {row}" for at, row in rows)])
 
     def _repr_html_(self) -> str:
         return self.card().html()
 
     def __repr__(self) -> str:
+        if self.code:
+            return self.code
         # Names that are no identifiers cannot be written as arguments.
         shown = (f"{n}={m!r}" if n.isidentifier() and n != _code(m) else repr(m) for n, m in self.items())
         return f"any_of({', '.join(shown)})"

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from privatize.errors import SamplerError
 from privatize.samplers.base import Rng, kind
-from privatize.samplers.distribution import Distribution, accepted
+from privatize.samplers.boxes import accepted
+from privatize.samplers.distribution import Distribution
 from privatize.samplers.parameters import Box, Frozen, bounds, box, numbers, shape_of, show
 
 

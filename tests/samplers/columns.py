@@ -52,6 +52,12 @@ NAMES = {
 
 # The code of samplers, so that another process can make them too.
 WITHOUT_FUNCTIONS = [
+    *(
+        "table(age=integers(0, 120), sex=categorical(['F', 'M']), pay=with_missing(uniform(0, 9), 0.2), "
+        f"frame={frame!r}).changed(Change(spread=[('age', 2, 60, True)], swapped=[('sex', ['F'], ['M'], "
+        "[1])], added=[('pay', 'missing', 0.25)]))"
+        for frame in FRAMES
+    ),
     "categorical(['F', 'M'])",
     "categorical(['F', 'M'], p=[0.6, 0.4])",
     "categorical(['low', 'mid', 'high'], p=[1, 2, 3], ordered=True, unknown='mid')",

@@ -68,6 +68,8 @@ NAMES = {
     "scipy": scipy,
 }
 WITHOUT_FUNCTIONS = [
+    "uniform(0, 100).changed(Change(spread=[('value', 0.5, 50, False)]))",
+    "labelled(uniform(0, 1, size=2), choice([0, 1])).changed(Change(thinned=[('y', [1], 0.3)]))",
     "integers(0, 120)",
     "integers(-3, 4).truncated(-1, 2)",
     "integers(0, 100).truncated(18)",

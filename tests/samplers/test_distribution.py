@@ -11,7 +11,10 @@ from scipy import stats
 from privatize import samplers
 from privatize.data import records
 from privatize.errors import DataError, SamplerError
+from privatize.identity.declared import declare
 from privatize.samplers import (
+    Change,
+    Distribution,
     OneOf,
     as_sampler,
     boolean,
@@ -27,6 +30,8 @@ from privatize.samplers import (
     uniform,
     with_missing,
 )
+from privatize.samplers.base import origin_of
+from privatize.samplers.distribution import Perturbed
 from tests.cases import for_each
 from tests.samplers.columns import EVERYTHING, FRAMES, columns_of, doubled
 from tests.samplers.combinations import NAMES, dice
@@ -303,3 +308,72 @@ def test_a_sampler_is_no_sequence():
             len(sampler)
         with pytest.raises(TypeError):
             assert "a" in sampler
+
+
+# --- families ---
+
+
+PEOPLE = "table(age=integers(0, 120), sex=categorical(['F', 'M']), pay=with_missing(uniform(0, 9), 0.2))"
+
+
+def test_a_family_around_p():
+    """A member that the docs promise would be missing, or could not be left out."""
+    P = make(PEOPLE)
+    family = P.family()
+    assert family.members[0] == P
+    assert len(family) == 6
+    assert family.names[0] == "P"
+    assert repr(family) == f"{PEOPLE}.family()"
+    assert make(repr(family)) == family
+    assert len({declare(member).digest for member in family}) == 6
+    assert str(family).splitlines()[1:3] == [
+        f"  0  P: {PEOPLE}",
+        "  1  `age` and `pay` are half as spread out",
+    ]
+    assert "half as spread out" in family._repr_html_()
+    assert family.support == P.support
+    assert len(family.without(5, family.names[1])) == 4
+    assert len(family.adding(P.changed(Change(added=[("age", "zeros", 0.9)])))) == 7
+    assert repr(family.without(1)).startswith("any_of(")
+
+
+def test_families_of_columns_and_of_fixed_sizes():
+    """A question about one column, or about growing data, could have no family."""
+    P = make(PEOPLE)
+    assert repr(P.family()["age"]) == f"{PEOPLE}.family()['age']"
+    assert P.fixed(size=5).family() == P.family().fixed(size=5)
+    assert make(repr(P.fixed(size=5).family())) == P.fixed(size=5).family()
+    assert all(member.size == 5 for member in P.fixed(size=5).family())
+    assert labelled(P, "sex").family().members[1].draw(3, rng())[1].name == "sex"
+    small = P[["age"]].family()
+    assert len(small) == 4
+    assert all(origin_of(member) != member for member in small)
+
+
+def test_changed_columns_have_the_same_law_whichever_way_they_are_made():
+    """Changing a table and taking columns of it would be another P than changing the columns."""
+    P = make(PEOPLE)[["sex", "age"]]
+    change = Change(swapped=[("sex", ["F"], ["M"], [1])], spread=[("age", 0.5, 60, True)])
+    fast, slow = P.changed(change), Perturbed(P, change)
+    one, other = fast.draw(4000, rng(1)), slow.draw(4000, rng(2))
+    assert one.dtypes.equals(other.dtypes)
+    # Two-sided tests with a false-alarm rate of 1e-6 each.
+    assert stats.fisher_exact([[(d["sex"] == k).sum() for k in "FM"] for d in (one, other)]).pvalue > 1e-6
+    assert stats.ks_2samp(one["age"], other["age"]).pvalue > 1e-6
+
+
+def test_a_family_around_a_sampler_of_ones_own_is_refused():
+    """What a user's class draws would be changed without knowing what it means."""
+
+    class Own(Distribution):
+        def draw(self, n, generator):
+            return generator.random(n)
+
+    with pytest.raises(SamplerError, match=r"Pass a list of samplers of your own: sampler=\[P1, P2\]"):
+        Own().family()
+    assert len(from_function(Own().draw, support=(0, 1)).family()) == 4
+
+
+def test_a_constant_p_has_a_family_of_one():
+    """P that cannot be changed would be refused."""
+    assert len(make("categorical(['only'])").family()) == 1
