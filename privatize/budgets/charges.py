@@ -246,7 +246,7 @@ class Book:
             return replace(known, declared=charge.declared, described=charge.described)
         common = tuple(digest for digest in known.declared if digest in charge.declared)
         if common or not name or not checked:  # unnamed data cannot be checked; the total says so
-            return replace(known, declared=common)
+            return replace(known, declared=common, described=_in_common(known, charge, common))
         if not known.declared:
             raise SettingsError(f"""The budget {self.name!r} has answers about {name} under several P, or
                 under a P that was not recorded ({known.described}); an earlier version allowed that. No P is
@@ -259,10 +259,14 @@ class Book:
             f"of this library, from another Python, or for one object only). If the two are the same P, "
             f"declare that: budget.declare_again({name}, P)."
         )
+        families = max(len(known.declared), len(charge.declared)) > 1
+        member = (
+            " Of families of P, some member must be in all of them, and here none is." if families else ""
+        )
         raise SettingsError(f"""The budget {self.name!r} has answers about {name} under P={known.described},
             and this one has P={charge.described}. Promises about the same people add up only with respect to
             one P, whatever the version of the data: use the first P, or its columns P[...], or open another
-            budget.{again}""")
+            budget.{member}{again}""")
 
     def _check_new_partition(self, charge: Charge) -> None:
         """Refuse plain answers about parts if P may have a column for them: a ledger has no columns of P."""
@@ -360,6 +364,15 @@ def _gamma_now(charge: Charge, gamma: Fraction, known: Fraction) -> tuple[Fracti
     other_store = bool(plans) and known > 0 and known not in plans
     in_full = charge.average_gamma is None or most > gamma or other_store
     return most, most if in_full else exact(charge.average_gamma or 0.0)
+
+
+def _in_common(known: Person, charge: Charge, common: tuple[str, ...]) -> str:
+    """Describe the P that are in the families of all answers so far."""
+    if not common or common == known.declared:
+        return known.described
+    if set(common) == set(charge.declared):
+        return charge.described
+    return f"what is both in {known.described} and in {charge.described}"
 
 
 def _where(partition: str, part: str) -> str:

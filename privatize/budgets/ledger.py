@@ -217,7 +217,7 @@ def _recognized(book: Book, charge: Charge) -> Iterator[Charge]:
         known = book.people.get(name)
         if not name or known is None or not known.declared or set(known.declared) & set(charge.declared):
             continue
-        same = bool(charge.declared) and charge.lossless and known.described == storable(charge.described)
+        same = len(charge.declared) == 1 and charge.lossless and known.described == storable(charge.described)
         if same and not any(known.comparable):
             yield _declaration(book.alike(name), charge.declared[0], charge.described, charge.who)
 

@@ -18,8 +18,8 @@ from privatize.calibration.checks import ROUNDING, check_drift
 from privatize.calibration.evaluators.base import Context, Evaluator
 from privatize.calibration.global_rng import level, unwind
 from privatize.calibration.norms import NORMS, Norm, Vector
+from privatize.calibration.order_statistic import SMALLEST, widened
 from privatize.calibration.run import REMEDIES, Collector
-from privatize.calibration.sensitivity import SMALLEST, widened
 from privatize.calibration.user_warnings import show
 from privatize.data import records
 from privatize.data.corners import Place, places

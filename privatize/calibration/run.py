@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from privatize.calibration import capacity, streams
+from privatize.calibration import capacity
 from privatize.calibration.checks import check_drift
 from privatize.calibration.evaluators.base import Evaluator
 from privatize.calibration.evaluators.summed import SummedEvaluator
@@ -27,7 +27,6 @@ from privatize.planning.plan import Plan
 _log = logging.getLogger("privatize.sensitivity")
 _SAVED_EVERY = 0.5  # seconds between two writes to the store
 _MOST_PAIRS = 10**8  # whose gaps take 800 MB
-_PILOT = 32  # pairs that weights are learned from
 _MOST_CHARACTERS = 500  # of a cause that are stored
 # What to do about a failure, by the kind of its cause.
 REMEDIES = {
@@ -132,42 +131,6 @@ class Memory:
     weights: list[int] | None = None
     agree: Callable[[list[int]], list[int]] = list
     cause: str = ""
-
-
-def learn_weights(
-    make: Callable[..., Evaluator], scaled: Any, seed: int, memory: Memory | None, collector: Collector
-) -> tuple[int, ...]:
-    """Return the weights that a mechanism chooses, as powers of two; none if no pair has worked.
-
-    Parameters
-    ----------
-    make : callable
-        Makes the evaluator of pairs, with a norm and a seed.
-    scaled : Laplace or Gaussian
-        The mechanism.
-    seed : int
-        The calibration's seed; pairs for the weights are drawn with another one, derived from it.
-    memory : Memory or None
-        Has the weights if they are known already, and agrees on new ones with other processes.
-    collector : Collector
-        Where pairs are evaluated.
-    """
-    if memory is not None and memory.weights is not None:
-        return tuple(memory.weights)
-    own = streams.derived_seed(seed, streams.PILOT, 2)
-    pilot = make(norm=scaled.norm, seed=own, coordinate_gaps={})
-    pilot.pairs.check()
-    found: dict[int, Vector] = {}
-
-    def take(result: SpanResult) -> None:
-        found.update(result.coordinate_gaps)
-
-    collector = replace(collector, label=f"{collector.label}, weights")
-    collector.collect(pilot, [(0, _PILOT)], _PILOT, take)
-    sizes = [found[index] for index in sorted(found) if np.isfinite(found[index]).all()]
-    # If all pairs failed, the calibration itself will report why.
-    weights: list[int] = scaled.weights(np.array(sizes)) if sizes else []
-    return tuple(weights if memory is None else memory.agree(weights))
 
 
 class Run:

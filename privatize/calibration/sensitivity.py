@@ -5,6 +5,8 @@ position replaced, so that functions that depend on the order are measured corre
 0..m-1 yields exactly one value, its true gap or infinity; none is dropped or drawn again.
 """
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import math
@@ -16,24 +18,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.calibration import streams
-from privatize.calibration.checks import ROUNDING, check_trusted
+from privatize.calibration.checks import check_trusted
 from privatize.calibration.evaluators.base import Context, PairFunction
 from privatize.calibration.evaluators.batched import Batch, check_batch
 from privatize.calibration.evaluators.choose import evaluator
 from privatize.calibration.gaps_chart import gaps_chart
 from privatize.calibration.global_rng import level, unwind
 from privatize.calibration.norms import NORMS, Vector
-from privatize.calibration.run import Collector, Memory, Run, learn_weights
+from privatize.calibration.order_statistic import SMALLEST, floor_of, order_statistic, widened
+from privatize.calibration.run import Collector, Memory, Run
+from privatize.calibration.weights import Member, learn_weights
 from privatize.data.schema import Schema
 from privatize.display.cards import Card
 from privatize.display.figures import round_up
-from privatize.errors import (
-    InfiniteSensitivityError,
-    NotReproducibleError,
-    PlanError,
-    SettingsError,
-    ZeroSensitivityError,
-)
+from privatize.errors import PlanError, SettingsError
 from privatize.execution.choose import check_timeout
 from privatize.mechanisms.weighted import Weighted
 from privatize.outputs.structure import Structure
@@ -42,9 +40,6 @@ from privatize.planning.numbers import as_integer
 from privatize.planning.plan import Bound, Plan
 from privatize.planning.plan import plan as make_plan
 from privatize.samplers import Sampler
-
-SMALLEST = 1e-300
-"""The smallest estimate, since smaller floats lose digits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +71,8 @@ class Sensitivity:
         Weights of the output's numbers, as powers of two, if the mechanism is scaled.
     cause : str
         Why the first of the failed pairs failed.
+    members : tuple of (str, Sensitivity)
+        For a family of P, the name and the estimate of each member; this one is then the largest.
     jitter : float
         The largest difference by rounding that was seen between two runs of the function, as with libraries
         that sum in parallel. If it is not 0, the estimate is widened by 2⁻¹⁶ of itself.
@@ -95,6 +92,7 @@ class Sensitivity:
     jitter: float = 0.0
     weights: tuple[int, ...] = ()
     cause: str = ""
+    members: tuple[tuple[str, Sensitivity], ...] = ()
     _looks: list[Plan] = field(default_factory=list)
     _note: Callable[[Plan], object] | None = None
     _pickled: bool = False
@@ -198,7 +196,7 @@ class Sensitivity:
         """How many different plans have been read from these gaps."""
         return len(self._looks)
 
-    def at(self, gamma: float, *, bound: Bound | None = None) -> Self:
+    def at(self, gamma: float, *, bound: Bound | None = None) -> Sensitivity:
         """Read the estimate for another gamma or bound from the same gaps.
 
         Nothing is evaluated. It counts as a further look: it may be made for the sake of a smaller
@@ -214,7 +212,10 @@ class Sensitivity:
         bound : {"tolerance", "dkw", "marginal"}, optional
             The new bound; this one's by default.
         """
-        chosen = make_plan(gamma, self.m, bound=self.bound if bound is None else bound)
+        return self.read(make_plan(gamma, self.m, bound=self.bound if bound is None else bound))
+
+    def read(self, chosen: Plan, *, zero: bool = False) -> Sensitivity:
+        """Read the estimate for another plan of the same m; it may be 0 for a member of a family."""
         if chosen not in self._looks:
             wrong = ""
             if self._pickled:
@@ -228,12 +229,12 @@ class Sensitivity:
                     "Estimate again with the gamma and bound you want."
                 )
             if wrong:
-                raise PlanError(wrong, gamma=gamma, m=self.m, bound=chosen.bound)
+                raise PlanError(wrong, gamma=chosen.gamma, m=self.m, bound=chosen.bound)
             self._looks.append(chosen)  # before anything is shown, even an error
             if self._note is not None:
                 self._note(chosen)
-        value = _order_statistic(self.gaps, chosen, _floor(self.min_sensitivity, self.weights))
-        return replace(self, value=widened(value, self.jitter), plan=chosen)
+        value = order_statistic(self.gaps, chosen, floor_of(self.min_sensitivity, self.weights), zero=zero)
+        return replace(self, value=value and widened(value, self.jitter), plan=chosen)
 
     def __copy__(self, _: Any = None) -> Self:
         return self  # only the list of plans read changes, and all copies must share it
@@ -291,6 +292,8 @@ class Sensitivity:
 
     def certified(self) -> tuple[tuple[float, float], ...]:
         """Return, for every plan read from these gaps, the γ that was asked for and that holds now."""
+        if self._looks == [self.plan]:
+            return ((self.plan.gamma, self.plan.gamma),)
         return tuple((look.gamma, replace(self, plan=look).gamma) for look in self._looks)
 
     def __repr__(self) -> str:
@@ -324,6 +327,7 @@ def estimate_sensitivity(
     label: str | None = None,
     scaled: Any = None,
     around: Context = contextlib.nullcontext,
+    member: Member | None = None,
 ) -> Sensitivity:
     """Estimate a function's sensitivity by running it on sampled neighbours.
 
@@ -367,6 +371,8 @@ def estimate_sensitivity(
         A mechanism that is ``scaled``: its norm is used, with weights learned from pairs of their own.
     around : callable, optional
         Makes a context in which other processes evaluate the pairs.
+    member : Member, optional
+        What the members of a family of P have in common, if P is one of them.
 
     Returns
     -------
@@ -397,22 +403,23 @@ rho=0.00541, bound=tolerance, seed=1)
         raise SettingsError(f"n={shown} is not a number of records: it must be an integer >= 1.")
     check_batch(batch, pair=pair, timeout=timeout)
     own = streams.seed_or_fresh(seed)
-    seconds, s0 = check_timeout(timeout), streams.coin_seed(own)
+    seconds, s0 = check_timeout(timeout), streams.coin_seed(own) if member is None else member.coin_seed
     make = functools.partial(evaluator, function, n=int(n), sampler=sampler, pair=pair, batch=batch, s0=s0)
     make = functools.partial(make, target=like, worker_context=around, version=version, timeout=seconds)
     name = label or str(getattr(function, "__name__", type(function).__name__))
     collector = Collector(workers, progress, name)
     opened = level()
     try:
-        weights = () if scaled is None else learn_weights(make, scaled, own, memory, collector)
+        pooled = None if member is None else member.weights
+        weights = () if scaled is None else learn_weights(make, scaled, own, memory, collector, pooled)
         if weights:
             norm = Weighted(scaled, weights).norm
         measured = NORMS[norm] if isinstance(norm, str) else norm
         run = Run(make(norm=measured, seed=own), plan, memory, weights)
         gaps = run.gaps(collector)
-        value = _order_statistic(gaps, plan, _floor(min_sensitivity, weights))
+        value = order_statistic(gaps, plan, floor_of(min_sensitivity, weights), zero=member is not None)
         if run.evaluator.trusted:
-            check_trusted(run.evaluator, gaps, value)
+            check_trusted(run.evaluator, gaps, max(value, SMALLEST))
         if not run.evaluator.known_structure.complete:  # it was evaluated elsewhere, or earlier
             run.evaluator.outputs(int(np.isfinite(gaps).argmax()))
     finally:
@@ -431,7 +438,7 @@ def _sensitivity(run: Run, value: float, floor: float | None) -> Sensitivity:
         noise = max(noise, SMALLEST)
     run.known.setflags(write=False)
     return Sensitivity(
-        value=widened(value, noise),
+        value=value and widened(value, noise),
         n=pairs.n,
         plan=run.plan,
         norm=evaluated.norm.label,
@@ -448,43 +455,3 @@ def _sensitivity(run: Run, value: float, floor: float | None) -> Sensitivity:
         _looks=[run.plan] if memory is None else memory.looks,
         _note=None if memory is None else memory.note,
     )
-
-
-def _floor(given: float | None, weights: tuple[int, ...]) -> float | None:
-    """Return a floor in the norm of the gaps: no weight is above 1, so divide by the smallest."""
-    return None if given is None else math.ldexp(given, -min(weights, default=0))
-
-
-def widened(value: float, noise: float) -> float:
-    """Return an estimate, widened if there is rounding noise from run to run, or refuse it."""
-    if noise > value * ROUNDING:
-        raise NotReproducibleError(f"""The function rounds differently from run to run, by up to {noise:.3g},
-            which is too much for a sensitivity of {value:.3g}. Have it compute in a fixed order: one thread
-            (for polars, POLARS_MAX_THREADS=1 in the environment), sorted data.""")
-    # Four evaluations (both neighbours, measured and released), and four times that as a reserve.
-    return value * (1 + 16 * ROUNDING) if noise else value
-
-
-def _order_statistic(gaps: Vector, plan: Plan, floor: float | None) -> float:
-    """Return the k-th smallest gap, or refuse it."""
-    value = float(np.partition(gaps, plan.k - 1)[plan.k - 1])
-    if not value >= 0:
-        raise ValueError(f"{value} is not a gap.")  # no measured gap is negative or NaN
-    if value == math.inf:
-        failed = int(np.isinf(gaps).sum())
-        what = f"{failed} of {plan.m} sampled pairs failed, so the estimate at k={plan.k} is infinite."
-        raise InfiniteSensitivityError(what, failed=failed, m=plan.m, k=plan.k)
-    if floor is not None:
-        return max(value, floor)
-    if value == 0:
-        raise ZeroSensitivityError(
-            f"{int((gaps == 0).sum())} of {plan.m} sampled pairs did not change the output at all, so the "
-            f"estimate is 0, and zero noise would be no privacy. Is the output constant, or does it ignore "
-            f"most records? If it is about missing values, P must draw some: with_missing(...). If a floor "
-            f"is known (1 for a count, say), pass min_sensitivity=...; for a quantile of a column with few "
-            f"values, score them with mechanism=Exponential(responses=[...]); for a maximum or minimum ask "
-            f"for a quantile; otherwise use a smaller gamma.",
-            m=plan.m,
-            k=plan.k,
-        )
-    return max(value, SMALLEST)

@@ -21,6 +21,7 @@ from privatize import errors
 from privatize.calibration import streams
 from privatize.calibration.refuting import ProvenBound
 from privatize.calibration.sensitivity import Sensitivity
+from privatize.function import families
 from privatize.function.advice import REACHABLE, UNSTEADY
 from privatize.function.box import Box
 from privatize.function.question import Definition, Question
@@ -164,9 +165,7 @@ class Calibrator:
             # There is no key, but a digest to compare, in which what cannot be encoded counts by its type.
             version = settings.version or ""
             holds = functools.partial(_holds, facts, version, identity_of(facts, version=version))
-            seed = _seed(settings)
-            found = asked.attack(seed) if settings.plan is None else asked.calibrate(seed, None)
-            return Estimate(found, None, holds), holds()
+            return Estimate(_unremembered(asked), None, holds), holds()
         holds = functools.partial(_holds, facts, settings.version, key)
         at = key, settings.plan or asked.bound, settings.min_sensitivity, settings.store
         known = self.memory.get(at)
@@ -264,6 +263,19 @@ def _seed(settings: Settings) -> int:
     return streams.fresh_seed() if settings.seed is None else settings.seed
 
 
+def _unremembered(asked: Question) -> Sensitivity | ProvenBound:
+    """Make an estimate that has no key."""
+    seed = _seed(asked.settings)
+    if asked.settings.plan is None:
+        return asked.attack(seed)
+    if not families.is_family(asked):
+        return asked.calibrate(seed, None)
+    coins = streams.coin_seed(seed)
+    each = families.members(asked, coins, families.pooled_weights(asked, coins, seed))
+    # Every member has pairs of its own, unless the user has set their seed.
+    return families.estimated(asked, each, lambda member: member.calibrate(_seed(asked.settings), None))
+
+
 def _remembered(asked: Question, key: str) -> tuple[Sensitivity | ProvenBound, Store]:
     """Return the estimate that is remembered under a key, or make it and remember it; and the store."""
     store = store_of(asked.settings)
@@ -275,8 +287,9 @@ def _remembered(asked: Question, key: str) -> tuple[Sensitivity | ProvenBound, S
         return _completed(store, asked, key), store
 
 
-def _tried(store: Store, asked: Question, entry: Entry) -> ProvenBound:
+def _tried(store: Store, asked: Question, key: str) -> ProvenBound:
     """Return the user's bound if it was tried before, or try it; raise if it is refuted."""
+    entry = _opened(store, asked, key)
     about, seed = entry.proven, entry.seed
     if about.get("given") == asked.bound and entry.structure is not None and entry.structure.complete:
         about = about | {"seed": seed, "coin_seed": streams.coin_seed(seed), "n": asked.n}
@@ -289,18 +302,49 @@ def _tried(store: Store, asked: Question, entry: Entry) -> ProvenBound:
     return found
 
 
-def _completed(store: Store, asked: Question, key: str) -> Sensitivity | ProvenBound:
-    """Read the estimate from what is remembered, and evaluate what is missing."""
-    settings, plan, name = asked.settings, asked.settings.plan, asked.definition.name
+def _opened(store: Store, asked: Question, key: str) -> Entry:
+    """Return what is remembered under a key, or start an entry."""
+    settings = asked.settings
     about = {
         "function": asked.definition.label,
         "sampler": repr(settings.sampler),
         "mechanism": repr(settings.mechanism),
         "versions": {"python": sys.version.partition(" ")[0], "numpy": np.__version__},
     }
-    entry = store.open(key, seed=_seed(settings), label=name, n=asked.n, facts=about)
+    return store.open(key, seed=_seed(settings), label=asked.definition.name, n=asked.n, facts=about)
+
+
+def _completed_family(store: Store, asked: Question, key: str) -> Sensitivity:
+    """Read the estimate of every member from what is remembered, and evaluate what is missing."""
+    entry, coins, write = _opened(store, asked, key), families.shared_coins(asked), _Writer(store)
+    weights: families.Weights = None if entry.weights is None else tuple(entry.weights)
+    if weights is None:
+        weights = families.pooled_weights(asked, coins, entry.seed)
+    if weights is not None:
+        weights = tuple(store.agree(key, entry.seed, list(weights)))  # before any member is calibrated
+    each = families.members(asked, coins, weights)
+    keys = [token(member.facts(), "", version=asked.settings.version) or "" for member in each]
+    write(store.describe, key, entry.seed, members=keys)  # they are forgotten together
+    known = dict(zip(map(id, each), keys, strict=True))
+    found = families.estimated(asked, each, lambda member: _measured(store, member, known[id(member)]))
+    if entry.checked < found.m:
+        write(store.describe, key, entry.seed, checked=found.m, failed=found.failed, norm=found.norm)
+    return found
+
+
+def _completed(store: Store, asked: Question, key: str) -> Sensitivity | ProvenBound:
+    """Read the estimate from what is remembered, and evaluate what is missing."""
+    if families.is_family(asked):
+        return _completed_family(store, asked, key)
+    return _tried(store, asked, key) if asked.settings.plan is None else _measured(store, asked, key)
+
+
+def _measured(store: Store, asked: Question, key: str) -> Sensitivity:
+    """Read a sampled estimate for one P from what is remembered, and evaluate what is missing."""
+    settings, plan, name = asked.settings, asked.settings.plan, asked.definition.name
+    entry = _opened(store, asked, key)
     if plan is None:
-        return _tried(store, asked, entry)
+        raise TypeError("Only a sampled estimate is calibrated.")
     mine = repr((plan, settings.min_sensitivity))
     for which in ("*", mine):
         if which in entry.failure:

@@ -36,12 +36,10 @@ from privatize.function.release import Release
 from privatize.function.strength import GIVEN, bound_to, mechanism_name, words_of
 from privatize.function.template import Template
 from privatize.identity.change_guard import ChangeGuard
-from privatize.identity.declared import declare
 from privatize.identity.leftovers import Snapshot
 from privatize.identity.reachable import is_private
 from privatize.mechanisms.base import BaseMechanism, complete
 from privatize.mechanisms.weighted import weighted
-from privatize.samplers.tables import columns_of, values_of
 
 
 class Defined(Protocol):
@@ -200,17 +198,8 @@ def _charge(asked: Question, subjects: Subjects) -> Charge:
     s, plain = asked.settings, _plain(asked.definition, subjects, asked.n)
     if s.gamma is None:
         return plain
-    law = declare(s.sampler)
-    return replace(
-        plain,
-        strength="sampled",
-        gamma=0.0 if subjects.dataset else s.gamma,
-        declared=(law.digest,),
-        described=law.description,
-        lossless=law.lossless,
-        columns=columns_of(s.sampler, asked.template.records()),
-        values=values_of(s.sampler),
-    )
+    gamma = 0.0 if subjects.dataset else s.gamma
+    return replace(plain, strength="sampled", gamma=gamma, **asked.template.law())
 
 
 def _plain(definition: Definition, subjects: Subjects, n: int) -> Charge:

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from privatize.calibration import streams
+from privatize.calibration.evaluators.choose import evaluator
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.proven import Proven
 from privatize.calibration.refuting import ProvenBound, check_bound, refute
-from privatize.calibration.run import Memory
+from privatize.calibration.run import Collector, Memory
 from privatize.calibration.sensitivity import Sensitivity, estimate_sensitivity
+from privatize.calibration.weights import Member, pilot_gaps
 from privatize.config.policy import configured
 from privatize.data import records
 from privatize.display.signatures import signature_of
@@ -32,6 +34,7 @@ from privatize.identity.leftovers import Snapshot
 from privatize.identity.origin import attribute_of, origin
 from privatize.mechanisms.base import complete
 from privatize.samplers import draw
+from privatize.samplers.families import members_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +111,8 @@ class Question:
         Number of records.
     schema : Schema or None
         What drawn records are cast to, to match the private data; None if they match already.
+    member : Member or None
+        If P is a member of a family, what all its members have in common.
     """
 
     definition: Definition
@@ -115,6 +120,7 @@ class Question:
     call: Call
     n: int
     schema: Any
+    member: Member | None = None
 
     @property
     def settings(self) -> Settings:
@@ -140,7 +146,8 @@ class Question:
         # The libraries whose objects, and so whose methods, the function gets.
         names = self.template.libraries | (set() if schema is None else schema.libraries)
         versions, made = [origin(name) for name in sorted(names)], schema and schema.to_json()
-        return [self.n, call.function, call.others(), made, self.settings.key, versions, np.geterr()]
+        shared = () if self.member is None else ("family", self.member.coin_seed, self.member.weights)
+        return [self.n, call.function, call.others(), made, self.settings.key, versions, np.geterr(), *shared]
 
     def function(self, s0: int) -> Callable[[Any], Any]:
         """Return the function of the dataset alone that is calibrated and released."""
@@ -182,8 +189,9 @@ class Question:
             raise TypeError("Only a sampled estimate is calibrated.")
         return self.guard().run(
             estimate_sensitivity,
-            self.function(streams.coin_seed(seed)),
+            self.function(streams.coin_seed(seed) if self.member is None else self.member.coin_seed),
             plan=settings.plan,
+            member=self.member,
             pair=settings.pair,
             batch=settings.batch,
             min_sensitivity=settings.min_sensitivity,
@@ -192,16 +200,29 @@ class Question:
             **self._options(seed),
         )
 
+    def pilot(self, seed: int, s0: int) -> list[Any]:
+        """Return by how much each number of the output differs, for some pairs that set the weights."""
+        settings, given = self.settings, self._options(seed)
+        shared = {name: given[name] for name in ("n", "sampler", "version", "timeout")}
+        shared |= {"pair": settings.pair, "batch": settings.batch, "s0": s0, "target": self.schema}
+        make = functools.partial(evaluator, self.function(s0), worker_context=self.worker_context(), **shared)
+        collector = Collector(given["workers"], given["progress"], given["label"])
+        return self.guard().run(pilot_gaps, make, settings.mechanism, seed, collector)
+
     def attack(self, seed: int) -> ProvenBound:
-        """Try to refute the user's bound, and return it; raise if it is refuted."""
-        return self.guard().run(
+        """Try to refute the user's bound under each P, and return it; raise if it is refuted."""
+        attack = functools.partial(
             refute,
             self.function(streams.coin_seed(seed)),
             sensitivity=self.bound,
             support=self.template.support,
             domain="as-is" if self.settings.domain == "as-is" else "clip",
-            **self._options(seed),
         )
+        options, guard = self._options(seed), self.guard()
+        every = (options | {"sampler": member} for member in members_of(self.settings.sampler))
+        tried = [guard.run(functools.partial(attack, **each)) for each in every]
+        worst = max(tried, key=lambda found: (found.value, found.largest))
+        return replace(worst, tried=sum(found.tried for found in tried))
 
     def _options(self, seed: int) -> dict[str, Any]:
         """Return what decides which pairs are evaluated, and where."""
@@ -216,7 +237,7 @@ class Question:
             "progress": _first(settings.progress, configured("progress", None)),
             "version": settings.version,
             "like": self.schema,
-            "label": self.definition.name,
+            "label": self.definition.name if self.member is None else self.member.label,
             "around": self.worker_context(),
         }
 
@@ -224,7 +245,7 @@ class Question:
         """Evaluate the function on public data; put back what it left behind, and return the places."""
         before = Snapshot(self.call.function, self.call.shared())
         with contextlib.suppress(Exception):
-            drawn = draw(self.settings.sampler, self.n, streams.stream(s0, streams.PILOT, 2))
+            drawn = draw(members_of(self.settings.sampler)[0], self.n, streams.stream(s0, streams.PILOT, 2))
             data = drawn if self.schema is None else records.cast(drawn, self.schema)
             with rng_guard(s0) as rng:
                 rng.reseed()

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal
 from privatize.calibration import streams
 from privatize.calibration.evaluators.base import LARGEST, PairFunction
 from privatize.calibration.evaluators.batched import Batch, check_batch
-from privatize.calibration.sensitivity import SMALLEST
+from privatize.calibration.order_statistic import SMALLEST
 from privatize.config.policy import Policy, lenient
 from privatize.data import support as domains
 from privatize.display.cards import Card
@@ -27,6 +27,7 @@ from privatize.planning.numbers import as_float
 from privatize.planning.plan import Bound, Plan, plan
 from privatize.samplers import as_sampler
 from privatize.samplers.base import traits_of
+from privatize.samplers.families import members_of
 from privatize.samplers.public import bootstraps
 
 REQUIRED: Any = inspect.Parameter.empty  # the default of options that must be given
@@ -145,11 +146,17 @@ class Settings:
             ("promise", promise(self.epsilon, self.delta, self.gamma or 0.0, words)),
             ("mechanism", repr(self.mechanism)),
             *([("P", law), ("private records", clipped)] if needs_p else []),
-            *([] if self.plan is None else self.plan.rows()[:2]),
+            *([] if self.plan is None else self._cost(self.plan)),
         ]
         if self.budget is not None:
             rows.append(("budget", repr(self.budget)))
         return Card(f"private {signature}", rows)
+
+    def _cost(self, plan: Plan) -> list[tuple[str, str]]:
+        """Return what a calibration takes: of a family, as many calibrations as it has members."""
+        many = len(members_of(self.sampler))
+        family = f"{many} calibrations of m={plan.m:,} pairs, one for each member: {many * plan.m:,} pairs"
+        return [*plan.rows()[:2], *([("the family takes", family)] if many > 1 else [])]
 
     def _identity(self) -> list[Any]:
         """Return what an estimate depends on: not where it is made or stored, progress, or budget."""

@@ -16,8 +16,10 @@ import weakref
 from dataclasses import dataclass
 from typing import Any
 
+from privatize.errors import SettingsError
 from privatize.identity.canonical import Encoder
 from privatize.samplers.base import origin_of, traits_of
+from privatize.samplers.families import Family
 from privatize.samplers.foreign import as_sampler
 
 
@@ -57,6 +59,9 @@ def declare(sampler: Any) -> Declared:
     'P1:884ab1e3'
     """
     law = origin_of(as_sampler(sampler))
+    if isinstance(law, Family):
+        raise SettingsError(f"""{law!r} is a family of P, which has no name in ledgers: each of its members
+            has one. Name one P.""")
     if id(law) in _declared:
         return _declared[id(law)][1]
     encoder = Encoder(_token_of)

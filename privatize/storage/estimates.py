@@ -7,6 +7,7 @@ entry that cannot be read back completely is measured again, with a warning, and
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -206,11 +207,12 @@ class Store:
             return changed
 
     def forget(self, key: str | None = None) -> int:
-        """Forget one estimate, or all; return how many there were."""
+        """Forget one estimate, or all; return how many there were. A family is forgotten with its members."""
         with self.database.transaction() as run:
-            count = _delete(run, key)
-        for forgotten in [key] if key is not None else list(self._looks):
-            self._looks.pop(forgotten, None)
+            keys = [key] if key is None else [key, *_members(run, key)]
+            count = sum(_delete(run, each) for each in keys)
+        for forgotten in list(self._looks) if key is None else keys:
+            self._looks.pop(forgotten or "", None)
         return count
 
     def entries(self) -> list[dict[str, Any]]:
@@ -291,6 +293,14 @@ def _rows(run: Run, key: str) -> _Rows:
 
 def _looks(run: Run, key: str) -> list[str]:
     return [plan for (plan,) in run("SELECT plan FROM looks WHERE key = ? ORDER BY at, plan", key)]
+
+
+def _members(run: Run, key: str) -> list[str]:
+    """Return the keys of the members, if an estimate is for a family of P."""
+    for (facts,) in run("SELECT facts FROM estimates WHERE key = ?", key):
+        with contextlib.suppress(ValueError, AttributeError, TypeError):  # damaged
+            return [str(each) for each in json.loads(facts).get("members", [])]
+    return []
 
 
 def _delete(run: Run, key: str | None) -> int:

@@ -1,0 +1,61 @@
+"""The order statistic of the gaps that is the estimate, and by how much it is widened or refused."""
+
+import math
+
+import numpy as np
+
+from privatize.calibration.checks import ROUNDING
+from privatize.calibration.norms import Vector
+from privatize.errors import InfiniteSensitivityError, NotReproducibleError, ZeroSensitivityError
+from privatize.planning.plan import Plan
+
+SMALLEST = 1e-300
+"""The smallest estimate, since smaller floats lose digits."""
+
+
+def floor_of(given: float | None, weights: tuple[int, ...]) -> float | None:
+    """Return a floor in the norm of the gaps: no weight is above 1, so divide by the smallest."""
+    return None if given is None else math.ldexp(given, -min(weights, default=0))
+
+
+def widened(value: float, noise: float) -> float:
+    """Return an estimate, widened if there is rounding noise from run to run, or refuse it.
+
+    Examples
+    --------
+    >>> widened(1.0, 0.0), widened(1.0, 1e-12) > 1
+    (1.0, True)
+    """
+    if noise > value * ROUNDING:
+        raise NotReproducibleError(f"""The function rounds differently from run to run, by up to {noise:.3g},
+            which is too much for a sensitivity of {value:.3g}. Have it compute in a fixed order: one thread
+            (for polars, POLARS_MAX_THREADS=1 in the environment), sorted data.""")
+    # Four evaluations (both neighbours, measured and released), and four times that as a reserve.
+    return value * (1 + 16 * ROUNDING) if noise else value
+
+
+def order_statistic(gaps: Vector, plan: Plan, floor: float | None, *, zero: bool = False) -> float:
+    """Return the k-th smallest gap, or refuse it; 0 only if `zero` says so, as for a member of a family."""
+    value = float(np.partition(gaps, plan.k - 1)[plan.k - 1])
+    if not value >= 0:
+        raise ValueError(f"{value} is not a gap.")  # no measured gap is negative or NaN
+    if value == math.inf:
+        failed = int(np.isinf(gaps).sum())
+        what = f"{failed} of {plan.m} sampled pairs failed, so the estimate at k={plan.k} is infinite."
+        raise InfiniteSensitivityError(what, failed=failed, m=plan.m, k=plan.k)
+    if floor is not None:
+        return max(value, floor)
+    if value == 0 and zero:
+        return 0.0
+    if value == 0:
+        raise ZeroSensitivityError(
+            f"{int((gaps == 0).sum())} of {plan.m} sampled pairs did not change the output at all, so the "
+            f"estimate is 0, and zero noise would be no privacy. Is the output constant, or does it ignore "
+            f"most records? If it is about missing values, P must draw some: with_missing(...). If a floor "
+            f"is known (1 for a count, say), pass min_sensitivity=...; for a quantile of a column with few "
+            f"values, score them with mechanism=Exponential(responses=[...]); for a maximum or minimum ask "
+            f"for a quantile; otherwise use a smaller gamma.",
+            m=plan.m,
+            k=plan.k,
+        )
+    return max(value, SMALLEST)

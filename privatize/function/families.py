@@ -1,0 +1,82 @@
+"""Calibrate a function under every member of a family of P, in one norm and with one coin seed."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from privatize.calibration import streams
+from privatize.calibration.family_estimate import FamilySensitivity, naming
+from privatize.calibration.sensitivity import Sensitivity
+from privatize.calibration.weights import Member
+from privatize.errors import CalibrationError
+from privatize.function.question import Question
+from privatize.identity.fingerprint import identity_of
+from privatize.mechanisms.base import complete
+from privatize.samplers.families import Family
+
+_log = logging.getLogger("privatize.families")
+
+Weights = tuple[int, ...] | None
+
+
+def is_family(asked: Question) -> bool:
+    """Tell whether a question is about a sampled estimate for a family of P."""
+    return isinstance(asked.settings.sampler, Family) and asked.settings.plan is not None
+
+
+def shared_coins(asked: Question) -> int:
+    """Return the coin seed of a question for every family of P, which is the same in every process.
+
+    A release reseeds the generators with one seed, so all members must be calibrated with that one. It
+    follows from the question without P: members that two families have in common need one calibration.
+    """
+    settings = replace(asked.settings, sampler=None)
+    without = replace(asked, definition=replace(asked.definition, settings=settings))
+    digest = identity_of([*without.facts(), "family"], version=settings.version or "") or ""
+    return streams.coin_seed(int(digest, 16) if settings.seed is None else settings.seed)
+
+
+def pooled_weights(asked: Question, coins: int, seed: int) -> Weights:
+    """Return the weights for all members, from a pilot of all of them together; None if it needs none.
+
+    With weights of their own, the estimates of two members would be in two norms, and the larger number would
+    not be the larger noise.
+    """
+    mechanism = complete(asked.settings.mechanism)
+    if not mechanism.scaled:
+        return None
+    found = [gaps for each in members(asked, coins, None) for gaps in each.pilot(seed, coins)]
+    if len({len(gaps) for gaps in found}) > 1:
+        raise CalibrationError("""The function returns different numbers of values under the members of the
+            family. Return the same keys and shapes, whatever the data is.""")
+    weights: list[int] = asked.settings.mechanism.weights(np.array(found)) if found else []  # type: ignore[attr-defined]
+    return tuple(weights)
+
+
+def members(asked: Question, coins: int, weights: Weights) -> list[Question]:
+    """Return the question for each member, with what they have in common."""
+    asked.template.records()  # raises if the members draw different kinds of records by now
+    family, made = asked.settings.sampler, []
+    for at, (name, sampler) in enumerate(family.items(), 1):
+        label = f"{asked.definition.name}, {at} of {len(family)}: {name}"
+        definition = replace(asked.definition, settings=replace(asked.settings, sampler=sampler))
+        made.append(replace(asked, definition=definition, member=Member(coins, weights, label)))
+    return made
+
+
+def estimated(
+    asked: Question, each: list[Question], measure: Callable[[Question], Sensitivity]
+) -> Sensitivity:
+    """Return the largest of the members' estimates, each of them measured by itself."""
+    plan, names = asked.settings.plan, asked.settings.sampler.names
+    pairs = 0 if plan is None else plan.m
+    _log.info(
+        "%s: a family of %d P, each with a calibration of %d pairs", asked.definition.name, len(each), pairs
+    )
+    found = []
+    for name, question in zip(names, each, strict=True):
+        with naming(name):
+            found.append((name, measure(question)))
+    return FamilySensitivity.of(found)
