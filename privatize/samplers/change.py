@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.data import frames, records
+from privatize.data import records
 from privatize.data.clipping import convert_values
 from privatize.data.columns import Column, array_of
 from privatize.data.editing import edited
@@ -237,14 +237,14 @@ def drawn_by(sampler: Any, n: int, rng: Rng) -> Any:
     return sampler.drawn(n, rng) if has_columns(sampler) else draw(sampler, n, rng)
 
 
-def made_by(sampler: Any, drawn: Any) -> Any:
-    """Return drawn records as the dataset that a sampler draws."""
-    return frames.make(sampler.frame, drawn) if has_columns(sampler) else drawn
+def support_for(sampler: Any) -> Any:
+    """Return the support of what `drawn_by` draws."""
+    return sampler.supports if has_columns(sampler) else support_of(sampler)
 
 
-def has_columns(sampler: Any) -> bool:
-    """Tell whether a sampler can draw columns, from which it makes a frame."""
-    return type(sampler) in KINDS and hasattr(sampler, "drawn")
+def has_columns(sampler: Any) -> TypeGuard[Any]:
+    """Tell whether a sampler draws columns, `drawn`, of which it makes datasets, `assemble`."""
+    return type(sampler) in KINDS and hasattr(sampler, "assemble")
 
 
 def _is_columns(drawn: Any) -> bool:
@@ -290,7 +290,7 @@ def fitting(change: Any, sampler: Any) -> Change:
     if getattr(sampler, "independent", True) is False and change.thinned:
         raise SamplerError(f"""{sampler!r} draws records that share a parameter, and a record that is drawn
             again would have another one. Use a change that swaps values.""")
-    few = leaves_of(drawn_by(sampler, 2, np.random.default_rng(0)), support_of(sampler))
+    few = leaves_of(drawn_by(sampler, 2, np.random.default_rng(0)), support_for(sampler))
     unknown = sorted(change.columns - {label for label, _, _ in few})
     if unknown:
         raise SamplerError(f"""{change!r} names {unknown[0]!r}, which is no column of P. The columns are

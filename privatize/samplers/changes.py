@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from privatize.data.columns import Column
 from privatize.data.support import OneOf, is_pair, unwrap
-from privatize.samplers.base import KINDS, origin_of, support_of, traits_of
-from privatize.samplers.change import RATE, Change, drawn_by, is_one_of, leaves_of
+from privatize.samplers.base import KINDS, origin_of, traits_of
+from privatize.samplers.change import RATE, Change, drawn_by, is_one_of, leaves_of, support_for
 
 Array = NDArray[Any]
 MOST_MEMBERS = 8  # of a family, for categories
@@ -107,7 +107,7 @@ class Seen:
     """
 
     def __init__(self, sampler: Any) -> None:
-        support = support_of(sampler)
+        support = support_for(sampler)
         few = drawn_by(sampler, 2, np.random.default_rng(0))
         width = sum(column.values.size for _, column, _ in leaves_of(few, support)) // 2
         self.size = min(_DRAWN, max(256, 2**22 // max(width, 1)))

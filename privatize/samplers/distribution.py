@@ -18,7 +18,7 @@ from privatize.planning.numbers import as_integer
 from privatize.samplers.alone import check_alone, number_by_number
 from privatize.samplers.base import KINDS, Kind, Rng, Traits, draw, kind, name_of, some
 from privatize.samplers.boxes import accepted, ends_for
-from privatize.samplers.change import Change, drawn_by, fitting, has_columns, made_by
+from privatize.samplers.change import Change, drawn_by, fitting, has_columns, support_for
 from privatize.samplers.changes import family_changes
 from privatize.samplers.describing import Description, describe
 from privatize.samplers.families import Family
@@ -351,10 +351,11 @@ class Perturbed(Distribution):
 
     def draw(self, n: int, rng: Rng) -> Any:
         """Return a dataset of n records."""
-        return made_by(self.inner, self._drawn(n, rng))
+        found = self._drawn(n, rng)
+        return self.inner.assemble(found) if has_columns(self.inner) else found
 
     def _drawn(self, n: int, rng: Rng) -> Any:
-        return self.change.draw(lambda size: drawn_by(self.inner, size, rng), self.inner.support, n, rng)
+        return self.change.draw(lambda size: drawn_by(self.inner, size, rng), support_for(self.inner), n, rng)
 
     def column(self, n: int, rng: Rng) -> Column:
         """Return n values for a column of a table."""
@@ -367,8 +368,13 @@ class Perturbed(Distribution):
         """Return some columns of n records."""
         if not has_columns(self.inner):
             return super().select(n, rng, wanted)
-        found, several = self._drawn(n, rng), [wanted] if isinstance(wanted, str) else wanted
-        return frames.select(made_by(self.inner, {name: found[name] for name in several}), wanted)
+        found, names = self._drawn(n, rng), [wanted] if isinstance(wanted, str) else wanted
+        return self.inner.assemble({name: found[name] for name in names}, wanted)
+
+    def select_column(self, n: int, rng: Rng, wanted: str) -> Column:
+        """Return n values of one column, for a table."""
+        columns = has_columns(self.inner)
+        return self._drawn(n, rng)[wanted] if columns else super().select_column(n, rng, wanted)
 
     def names(self) -> list[str] | None:
         """Return the names of the columns that it draws, or None if it draws no table."""

@@ -58,7 +58,16 @@ class Learned(Distribution):
 
     def draw(self, n: int, rng: Rng) -> Any:
         """Return a dataset of n records."""
-        return self._layout.put(self.drawn(n, rng))
+        return self.assemble(self.drawn(n, rng))
+
+    def assemble(self, columns: dict[str, Column], wanted: str | list[str] | None = None) -> Any:
+        """Return columns, or the wanted ones, in the container that is drawn."""
+        return self._layout.put(columns) if wanted is None else self._layout.select(columns, wanted)
+
+    @property
+    def supports(self) -> dict[str, Any]:
+        """What the values of each column lie in."""
+        return dict(zip(self._layout.names, self._layout.supports, strict=True))
 
     def drawn(self, n: int, rng: Rng, wanted: tuple[str, ...] | None = None) -> dict[str, Column]:
         """Draw the wanted columns of n records."""
@@ -97,7 +106,7 @@ class Learned(Distribution):
     def select(self, n: int, rng: Rng, wanted: str | list[str]) -> Any:
         """Return some columns of n records, in the container that is drawn."""
         listed = [wanted] if isinstance(wanted, str) else wanted
-        return self._layout.select(self.drawn(n, rng, tuple(listed)), wanted)
+        return self.assemble(self.drawn(n, rng, tuple(listed)), wanted)
 
     def select_column(self, n: int, rng: Rng, wanted: str) -> Column:
         """Return n values of one column, for a table."""

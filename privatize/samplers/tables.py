@@ -143,7 +143,19 @@ class _Table(Distribution):
     frame: Frame
 
     def draw(self, n: int, rng: Rng) -> Any:
-        return frames.make(self.frame, self.drawn(n, rng))
+        return self.assemble(self.drawn(n, rng))
+
+    def assemble(self, columns: dict[str, Column], wanted: str | list[str] | None = None) -> Any:
+        """Return columns, or the wanted ones, in the container that it draws."""
+        if isinstance(wanted, str) and self.frame in ("dict", "pyarrow"):
+            return columns[wanted].array()
+        made = frames.make(self.frame, columns)
+        return made if wanted is None else frames.select(made, wanted)
+
+    @property
+    def supports(self) -> dict[str, Any]:
+        """What the values of each column lie in."""
+        return {name: support_of(part) for name, part in self.columns}
 
     def drawn(self, n: int, rng: Rng, wanted: tuple[str, ...] | None = None) -> dict[str, Column]:
         """Draw the wanted columns, and others only if a wanted one may be made from them."""
@@ -165,10 +177,8 @@ class _Table(Distribution):
         return [name for name, _ in self.columns]
 
     def select(self, n: int, rng: Rng, wanted: str | list[str]) -> Any:
-        if isinstance(wanted, str) and self.frame in ("dict", "pyarrow"):
-            return self.select_column(n, rng, wanted).array()
-        found = self.drawn(n, rng, tuple([wanted] if isinstance(wanted, str) else wanted))
-        return frames.select(frames.make(self.frame, found), wanted)
+        names = (wanted,) if isinstance(wanted, str) else tuple(wanted)
+        return self.assemble(self.drawn(n, rng, names), wanted)
 
     def select_column(self, n: int, rng: Rng, wanted: str) -> Column:
         return self.drawn(n, rng, (wanted,))[wanted]
@@ -181,7 +191,7 @@ class _Table(Distribution):
             yield part
 
     def _support(self) -> Any:
-        return {name: support_of(part) for name, part in self.columns}
+        return self.supports
 
     def __repr__(self) -> str:
         frame = "" if self.frame == "pandas" else f"frame={self.frame!r}"

@@ -350,6 +350,21 @@ def test_families_of_columns_and_of_fixed_sizes():
     assert all(origin_of(member) != member for member in small)
 
 
+@for_each("frame", FRAMES)
+def test_a_column_of_a_changed_table_is_drawn_as_one_of_p(frame):
+    """A question about one column would be refused under a member of the family, or see another container."""
+    P = make(f"{PEOPLE[:-1]}, frame={frame!r})")
+    family = P.family()
+    for wanted in ("sex", "pay", ["pay", "age"]):
+        for member in family[wanted]:
+            drawn, other = member.draw(300, rng()), P[wanted].draw(300, rng())
+            assert records.describe(drawn) == records.describe(other)
+        nested = table(x=member) if isinstance(wanted, str) else P
+        assert records.describe(nested.draw(3, rng())) is not None
+    if frame == "pandas":
+        assert table(x=family["sex"].members[1]).draw(3, rng())["x"].dtype == P["sex"].draw(3, rng()).dtype
+
+
 def test_changed_columns_have_the_same_law_whichever_way_they_are_made():
     """Changing a table and taking columns of it would be another P than changing the columns."""
     P = make(PEOPLE)[["sex", "age"]]

@@ -110,3 +110,15 @@ def test_pairs_that_form_a_circle_are_refused():
     assert connected([("a", "b"), ("c", "d"), ("b", "c")])["a"] == {"a", "b", "c", "d"}
     with pytest.raises(SamplerError, match="circle"):
         connected([("a", "b"), ("b", "c"), ("c", "a")])
+
+
+@for_each("within", WITHIN[::4])
+def test_it_has_a_family(within):
+    """A learned P, which needs a family most of all, would have none, or members that data does not fit."""
+    P = learned(within)
+    family = P.family()
+    assert len(family) > 2
+    for member in family:
+        drawn = member.draw(100, rng(1))
+        assert records.describe(drawn) == records.describe(P.draw(100, rng(1)))
+        assert records.equal(records.convert(drawn, drawn, P.support), drawn)
