@@ -28,6 +28,7 @@ _COST = "time of one run of the function: 0.5, 500us, 10ms, 2s, 1min (default: 1
 @command(
     "plan",
     Argument("--gamma", type=float, help="confidence of random DP: the promise may fail on this share"),
+    Argument("--share", type=float, metavar="S", help="promise gamma to each group that is a share S of P"),
     Argument("--m", type=_pairs, metavar="N|least|balanced", help="number of pairs (default: both)"),
     Argument("--bound", choices=BOUNDS, help="one bound only"),
     Argument("--cost", default="10ms", help=_COST),
@@ -39,6 +40,7 @@ def plans(given: argparse.Namespace) -> Outcome:
     privatize plan --gamma 0.05
     privatize plan --gamma 0.01 --bound tolerance --cost 2s --workers 8
     privatize plan --m 1000              # which gamma do 1000 pairs support?
+    privatize plan --gamma 0.05 --share 0.1   # 0.05 for a group that is a tenth of P
     """
     if given.gamma is None and not isinstance(given.m, int):
         raise SettingsError("""plan needs --gamma 0.05 (to find the number of pairs) or --m 557 (to find the
@@ -48,17 +50,25 @@ def plans(given: argparse.Namespace) -> Outcome:
         raise SettingsError(f"--workers {given.workers} is not a number of cores >= 1.")
     modes = ["least", "balanced"] if given.m is None else [given.m]
     bounds = BOUNDS if given.bound is None else (given.bound,)
-    rows = [_row(given.gamma, mode, bound, seconds, given.workers) for bound in bounds for mode in modes]
-    facts = {"gamma": given.gamma, "m": given.m, "cost": seconds, "workers": given.workers, "rows": rows}
+    promise = given.gamma, given.share
+    rows = [_row(promise, mode, bound, seconds, given.workers) for bound in bounds for mode in modes]
+    facts = {
+        "gamma": given.gamma,
+        "share": given.share,
+        "m": given.m,
+        "cost": seconds,
+        "workers": given.workers,
+        "rows": rows,
+    }
     if all("problem" in row for row in rows):
         raise PlanError(_why_impossible(given.gamma, rows))
     return Outcome(_text(given, seconds, rows), facts)
 
 
-def _row(gamma: float | None, mode: Any, bound: Any, seconds: float, workers: int) -> dict[str, Any]:
+def _row(promise: tuple[Any, Any], mode: Any, bound: Any, seconds: float, workers: int) -> dict[str, Any]:
     row: dict[str, Any] = {"bound": bound, "mode": mode if isinstance(mode, str) else "given"}
     try:
-        found = plan(gamma, mode, bound=bound)
+        found = plan(promise[0], mode, bound=bound, share=promise[1])
     except PlanError as error:
         asked = mode if isinstance(mode, int) else None
         return row | {"m": asked, "problem": one_line(error), "least_m": error.least_m}
@@ -90,6 +100,9 @@ def _text(given: argparse.Namespace, seconds: float, rows: list[dict[str, Any]])
         f"The function runs twice for each of m sampled pairs; the time is for {duration(seconds)} a run "
         f"(--cost) on {cores}."
     )
+    if given.share is not None:
+        group = f"gamma={given.gamma:g} is for each group that is a share {given.share:g} of P"
+        lines.append(f"{group}; the table has gamma for everybody.")
     if any((row["bound"], row["mode"]) == ("tolerance", "balanced") for row in rows):
         lines.append("tolerance, balanced is the default of @privatize(gamma=...).")
     if any(row["bound"] == "marginal" and "problem" not in row for row in rows):

@@ -35,14 +35,16 @@ T = TypeVar("T")
 # --- errors that hold nothing private ---------------------------------------------------------
 
 
-def attempted(run: Callable[[], T], box: Box, internal: str) -> tuple[T | None, BaseException | None]:
-    """Return what `run` returns, and the error to raise. Never raises."""
+def attempted(
+    run: Callable[[], T], box: Box, advice: Advice, internal: str
+) -> tuple[T | None, BaseException | None]:
+    """Return what `run` returns, and the error to raise, which shows nothing private. Never raises."""
     failure: BaseException
     try:
         return run(), None
     except BaseException as error:  # whatever it is, only its stripped form is raised
         failure = error
-    bare = _bare(failure, internal, box.started)
+    bare = _bare(failure, advice.about(internal), box.started)
     del failure  # its traceback leads to this frame
     return None, bare
 
@@ -198,8 +200,8 @@ class Opening:
         `answer` gets the data as `Opened`, which nobody has paid for yet. It must not keep it.
         """
         try:  # the first statement: an interrupt before it would leave the box full
-            internal = Advice(self.name, "").about(UNREADABLE)
-            outcome, failure = attempted(functools.partial(self._answered, box, answer), box, internal)
+            run = functools.partial(self._answered, box, answer)
+            outcome, failure = attempted(run, box, Advice(self.name, ""), UNREADABLE)
         finally:  # also after an interrupt, wherever it came
             box.args = box.kwargs = box.data = box.value = None
         if failure is not None:

@@ -62,7 +62,7 @@ def released(function: Defined, box: Box, *, entire: bool) -> Any:
             return raw(*box.args, **box.kwargs)  # it calls itself: the outer call adds noise
         nested = (None, _nested(definition, inside[-1].root)) if inside else None
         run = functools.partial(_run, definition, calibrator, box, entire)
-        outcome, failure = nested or attempted(run, box, definition.advice.about(INTERNAL))
+        outcome, failure = nested or attempted(run, box, definition.advice, INTERNAL)
     finally:  # also after an interrupt, wherever it came
         box.args = box.kwargs = box.data = box.value = None
     if failure is not None:

@@ -19,6 +19,7 @@ from privatize.mechanisms.weighted import weighted
 from privatize.outputs.describe import describe
 from privatize.outputs.models import Model
 from privatize.outputs.structure import Structure
+from privatize.planning.groups import for_whom, gamma_for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +108,26 @@ class Release:
         integers = self._parts()[1].integers()
         return _one(mean_error(self.noise, self.scale, integers, rounded=np.ndim(self.scale) > 0))
 
+    def gamma_for(self, share: float) -> float:
+        """Return a bound on the share of neighbours on which the promise fails for somebody of a group.
+
+        It is gamma/share, and 1 at most: a small group may bear all of gamma. See "Whom gamma is about" in
+        the documentation of the promise.
+
+        Parameters
+        ----------
+        share : float
+            The probability under P that a person belongs to the group.
+
+        Examples
+        --------
+        >>> from privatize import privatize, samplers
+        >>> mean = privatize(epsilon=1, gamma=0.01, sampler=samplers.uniform(0, 1), seed=1)(np.mean)
+        >>> mean.release(np.full(100, 0.5)).gamma_for(share=0.1)
+        0.1
+        """
+        return gamma_for(self.gamma, share)
+
     def plot(self, ax: Any = None) -> Any:
         """Plot the noise around the answer: where the raw one may be.
 
@@ -187,7 +208,7 @@ class Release:
         average = ("on average over calibrations", f"gamma={round_up(self.average_gamma)}")
         rows: Rows = [
             ("promise", promise(self.epsilon, self.delta, self.gamma, self.proven)),
-            *([] if self.proven else [average]),
+            *([] if self.proven else [average, ("it may fail for", for_whom(self.gamma, self.n))]),
             ("noise" if scaled else "mechanism", f"{self.mechanism}{scaled}"),
             *([("sensitivity", f"{self.sensitivity:.4g}{'' if self.proven else sampled}")] if scaled else []),
             ("records", f"n={self.n:,}"),

@@ -28,6 +28,7 @@ from privatize.display.figures import round_up
 from privatize.errors import PlanError
 from privatize.planning.bounds import LEAST_GAMMA, Bounding, Point, exact
 from privatize.planning.dkw import DKW
+from privatize.planning.groups import gamma_within
 from privatize.planning.marginal import Marginal
 from privatize.planning.numbers import as_float, as_integer
 from privatize.planning.tolerance import Tolerance
@@ -137,6 +138,7 @@ def plan(
     rho: float | None = None,
     *,
     bound: Bound = "tolerance",
+    share: float | None = None,
 ) -> Plan:
     """Choose m, k and rho (or gamma) for a promise, at the paper's operating points or better.
 
@@ -158,6 +160,10 @@ def plan(
         with the exact binomial tail in place of the Dvoretzky-Kiefer-Wolfowitz inequality,
         and needs far fewer pairs. ``"marginal"`` needs the fewest and holds on average over
         calibrations, not for a single remembered one.
+    share : float, optional
+        The share of P of a group, down to which gamma is promised to a group by itself: the promise may fail
+        on a share gamma of the pairs in which one of its people is replaced. The plan's own gamma, for
+        everybody, is then ``share * gamma``.
 
     Returns
     -------
@@ -183,6 +189,8 @@ def plan(
     113
     >>> plan(gamma=0.05, bound="dkw").m
     1305
+    >>> plan(gamma=0.05, share=0.1).gamma  # for everybody, and so 0.05 for each tenth of the people
+    0.005
     >>> plan(gamma=0.001, m=100)
     Traceback (most recent call last):
         ...
@@ -191,6 +199,11 @@ support gamma >= 0.0550. Raise samples to 10229 or more, or leave it out.
     """
     _check_bound(bound)
     gamma = None if gamma is None else check_gamma(gamma)
+    if share is not None:
+        if gamma is None:
+            raise PlanError(f"""share={share!r} is about a gamma that is promised to a group: pass gamma, too.
+                For what a plan is worth to a group, divide its gamma by the share.""")
+        gamma = check_gamma(gamma_within(gamma, share))
     if isinstance(m, str):
         if m not in ("least", "balanced"):
             raise PlanError(f"m={m!r} is not a number of pairs, 'least' or 'balanced'.")

@@ -30,6 +30,7 @@ from privatize.function.strength import words_of
 from privatize.mechanisms import Bernstein, Exponential
 from privatize.mechanisms.weighted import weighted
 from privatize.outputs.structure import Number
+from privatize.planning.groups import for_whom, gamma_for
 
 _Known = Sensitivity | ProvenBound
 _LIBRARIES = ("privatize", "numpy", "scipy", "cloudpickle", "narwhals")
@@ -190,7 +191,7 @@ class _Subject:
         """Return all sections."""
         estimates = [each.sensitivity for each in found]
         worst = max(estimates, key=lambda estimate: estimate.gamma)
-        parts = [self.promise(worst.gamma, worst.average_gamma), self.about()]
+        parts = [self.promise(worst.gamma, worst.average_gamma), self.whom(worst), self.about()]
         parts += [self.estimate(estimate, known) for estimate in estimates]
         parts += [f"<h2>Was it checked? n={each.n:,}</h2>{each.card().section()}" for each in audits]
         if not audits:
@@ -244,6 +245,17 @@ class _Subject:
             f"e<sup>{s.epsilon:g}</sup> = {times:.4g} times as likely{delta}, {pairs}.</p>"
             f"<p class='note'>{kind} records, with the number of records known, and with code that is "
             f"trusted.{worst} Every answer spends its ε again.</p>"
+        )
+
+    def whom(self, found: _Known) -> str:
+        """Say whom the promise may fail for, and what it is worth to a group of people."""
+        if not found.gamma:
+            return ""
+        rows = [[f"{share:.0%}", round_up(gamma_for(found.gamma, share))] for share in (0.5, 0.1, 0.01)]
+        shown = grid(["the group's share of P", "γ for its people, at most"], rows)
+        return (
+            f"<p>The promise may fail for {html.escape(for_whom(found.gamma, found.n))}.</p>"
+            f"<details><summary>For a group of people</summary>{shown}</details>"
         )
 
     def about(self) -> str:

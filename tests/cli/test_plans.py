@@ -37,3 +37,14 @@ def test_a_plan_out_of_reach_says_so_in_its_row(run, facts, wrong):
     assert "tolerance 10,229" in message and "marginal 999" in message
     assert "support gamma >= 0.0550" in wrong("plan", "--gamma", ".001", "--m", "100", "--bound", "tolerance")
     assert "gamma=2.0 is not a share" in wrong("plan", "--gamma", "2")
+
+
+def test_a_plan_for_a_group(run, facts, wrong):
+    """Whoever promises gamma to a minority would get the plan for everybody."""
+    found = facts("plan", "--gamma", "0.05", "--share", "0.1", "--bound", "tolerance")
+    assert [row["m"] for row in found["rows"]] == [plan(0.005, m).m for m in ("least", "balanced")]
+    assert {row["gamma"] for row in found["rows"]} == {0.005} and found["share"] == 0.1
+    out, _ = run("plan", "--gamma", "0.05", "--share", "0.1")
+    assert "gamma=0.05 is for each group that is a share 0.1 of P" in out
+    assert "share=3.0 is not the share" in wrong("plan", "--gamma", "0.05", "--share", "3")
+    assert "pass gamma, too" in wrong("plan", "--m", "1000", "--share", "0.1")

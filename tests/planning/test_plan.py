@@ -421,3 +421,19 @@ def test_the_corners_of_gamma(gamma, bound, m):
 def test_the_largest_number_of_pairs(bound):
     """A user would be refused a number of pairs that the message allows, for a gamma that was not given."""
     assert plan(m=10**18, bound=bound).gamma >= 1e-15
+
+
+def test_a_plan_for_a_group():
+    """Whoever plans for a minority would have to know that its gamma is divided by its share."""
+    for bound in BOUNDS:
+        assert plan(0.05, share=0.1, bound=bound) == plan(0.005, bound=bound)
+    assert plan(0.05, share=1) == plan(0.05)
+    assert plan(0.05, 5573, share=0.1) == plan(0.005, 5573)
+    for given_, match in (
+        ({"m": 100, "share": 0.1}, "pass gamma, too"),
+        ({"gamma": 0.1, "share": 2}, "share=2"),
+    ):
+        with pytest.raises(PlanError, match=match):
+            plan(**given_)
+    with pytest.raises(PlanError, match="out of reach"):
+        plan(0.05, 557, share=0.1)

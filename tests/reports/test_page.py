@@ -420,7 +420,8 @@ def test_the_error_at_other_epsilons_is_that_of_error_at():
     """A user would choose another epsilon by wrong numbers."""
     made = private(np.mean)
     tree = ET.fromstring(report(made, 50).html.removeprefix("<!doctype html>"))
-    (grid,) = (t for t in tree.iter("table") if t.get("class") == "grid")
+    grids = [t for t in tree.iter("table") if t.get("class") == "grid"]
+    (grid,) = (t for t in grids if next(t.iter("th")).text == "epsilon")
     rows = [["".join(cell.itertext()) for cell in row] for row in grid.iter("tr")]
     assert rows[0] == ["epsilon", "± with 50%", "± with 95%", "± with 99%"] and len(rows) == 6
     for first, *cells in rows[1:]:
@@ -782,3 +783,14 @@ def test_every_strength_is_named_on_the_page():
         assert "P, one record" not in made and "With 60 records" in made
         with pytest.raises(SettingsError, match="no estimate to audit"):
             report(function, 50, audit=True)
+
+
+def test_whom_gamma_is_about():
+    """Whoever decides about a promise must see what it is worth to a group of people."""
+    made = privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 1))(np.mean)
+    page = report(made, [100, 200]).html
+    assert "The promise may fail for at most " in page
+    assert "a group that is 1% of P may bear all of it" in page
+    assert "<td>50%</td><td>0.1000</td>" in page
+    own = privatize(epsilon=1, sensitivity=0.01, sampler=samplers.uniform(0, 1))(np.mean)
+    assert "The promise may fail for" not in report(own, 100).html
