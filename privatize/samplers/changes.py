@@ -19,7 +19,7 @@ from privatize.samplers.change import RATE, Change, drawn_by, is_one_of, leaves_
 
 Array = NDArray[Any]
 MOST_MEMBERS = 8  # of a family, for categories
-MORE = 0.25  # the share of values that become 0, or missing
+MORE = 0.1  # the share of values that become 0, or missing: more costs noise and covers no more real data
 _DRAWN = 16_384  # records from which medians and shares are computed
 _FEW = 8  # integers with so many values are treated as categories too
 

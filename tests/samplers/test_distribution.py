@@ -1,6 +1,8 @@
 """What the methods of samplers make has the support that it states, and refuses what it cannot keep."""
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -335,6 +337,17 @@ def test_a_family_around_p():
     assert len(family.without(5, family.names[1])) == 4
     assert len(family.adding(P.changed(Change(added=[("age", "zeros", 0.9)])))) == 7
     assert repr(family.without(1)).startswith("any_of(")
+
+
+def test_a_family_is_the_same_in_every_process():
+    """A colleague's answers would be about other members, and a ledger would have none in common."""
+    code = f"""from privatize.samplers import *
+from privatize.identity.declared import declare
+print(*(declare(member).digest for member in {PEOPLE}.family()))"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True
+    )
+    assert done.stdout.split() == [declare(member).digest for member in make(PEOPLE).family()]
 
 
 def test_families_of_columns_and_of_fixed_sizes():
