@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, NoReturn
 
-from privatize.budgets.charges import Charge, Totals, check_text
+from privatize.budgets.charges import Charge, Lesson, Totals, check_text
 from privatize.budgets.entered import Entered
 from privatize.budgets.ledger import Ledger, open_ledger
 from privatize.budgets.partition import Part, Partition
@@ -308,10 +308,10 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         options |= {"ledger": self.ledger.database.url, "composition": self.composition, "who": self.who}
         return functools.partial(Budget, **options), (self.name,)
 
-    def reserve(self, charge: Charge) -> bool:
+    def reserve(self, charge: Charge, learned: Lesson | None = None) -> bool:
         """Spend what a release asks for, or raise; tell whether the budget had sampled answers before."""
         signed = replace(charge, who=_user_and_host()) if self.who else charge
-        return self.ledger.reserve(self.terms, signed)
+        return self.ledger.reserve(self.terms, signed, learned)
 
     def afford(self, charge: Charge) -> None:
         """Raise if there is not enough left; spend nothing."""

@@ -123,6 +123,36 @@ class Charge:
         return self.people or (self.dataset,)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Lesson:
+    """What was learned for a charge, and what it is remembered under.
+
+    Attributes
+    ----------
+    dataset : str
+        Name and version of the sealed data.
+    n : int
+        Number of records.
+    within : str
+        The digest of the P that was learned within.
+    settings : str
+        A digest of what was asked.
+    content : str
+        What was learned, as JSON.
+    """
+
+    dataset: str
+    n: int
+    within: str
+    settings: str
+    content: str = ""
+
+    @property
+    def key(self) -> tuple[str, int, str, str]:
+        """What it is remembered under."""
+        return self.dataset, self.n, self.within, self.settings
+
+
 @dataclass
 class Totals:
     """What was spent in one part of one partition of a budget, or outside of all partitions: ("", "")."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from privatize.budgets import rows
-from privatize.budgets.charges import Book, Charge, Totals
+from privatize.budgets.charges import Book, Charge, Lesson, Totals
 from privatize.budgets.ledger_layout import CREATE, NAMES, VERSION, check, prepare
 from privatize.budgets.terms import Terms
 from privatize.errors import BudgetExceeded, LedgerError, SettingsError
@@ -97,7 +97,12 @@ class Ledger:
             charges = rows.read_history(run, name, "plain")
             return rows.read_totals(run, name), charges, rows.sampled_before(run, name)
 
-    def reserve(self, terms: Terms, charge: Charge) -> bool:
+    def learned(self, name: str, asked: Lesson) -> str | None:
+        """Return what was learned for a charge of a budget, or None."""
+        with self._transaction(write=False) as run:
+            return rows.read_learned(run, name, asked)
+
+    def reserve(self, terms: Terms, charge: Charge, learned: Lesson | None = None) -> bool:
         """Spend what a charge asks for, in one transaction, or refuse it and change nothing.
 
         Parameters
@@ -106,6 +111,8 @@ class Ledger:
             The budget's caps and rule, as it was opened.
         charge : Charge
             What is asked for.
+        learned : Lesson, optional
+            What was learned for it, which is written in the same transaction.
 
         Returns
         -------
@@ -119,6 +126,8 @@ class Ledger:
             numbers = itertools.chain([self._next(run, terms)], iter(lambda: self._next(run, terms), None))
             before = rows.sampled_before(run, terms.name)
             _add(run, terms, charge, lambda book, each: rows.write(run, next(numbers), each, book))
+            if learned is not None:
+                rows.write_learned(run, terms.name, learned)
         return before
 
     def check(self, terms: Terms, charge: Charge) -> None:
@@ -244,7 +253,10 @@ def _exceeded(terms: Terms, charge: Charge, cost: Cost, spent: Cost, after: Cost
         if not enough:
             fits.append(f"{symbol}={_down(left)}" if _down(left) > 0 and symbol != "gamma" else "")
     possible = bool(fits) and all(fits)
-    would = f"{charge.function}.replace({', '.join(fits)}) would fit." if possible else "Nothing more fits."
+    answer = (
+        f"{charge.function}.replace({', '.join(fits)})" if charge.purpose == "answer" else ", ".join(fits)
+    )
+    would = f"{answer} would fit." if possible else "Nothing more fits."
     if _for_plain_only(terms, charge):
         return BudgetExceeded(
             f"""The budget {terms.name!r} has gamma=0: it is for answers that are differentially private for

@@ -57,9 +57,9 @@ class Part(Entered):
     def _placed(self, charge: Charge) -> Charge:
         return replace(charge, partition=self.partition, part=self.part)
 
-    def reserve(self, charge: Charge) -> bool | None:
+    def reserve(self, charge: Charge, **learned: Any) -> bool | None:
         """Spend what a release asks for, or raise; tell whether sampled answers came before."""
-        found: bool | None = self.budget.reserve(self._placed(charge))
+        found: bool | None = self.budget.reserve(self._placed(charge), **learned)
         return found
 
     def afford(self, charge: Charge) -> None:

@@ -8,7 +8,7 @@ from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
-from privatize.budgets.charges import Book, Charge, Person, Totals, in_words
+from privatize.budgets.charges import Book, Charge, Lesson, Person, Totals, in_words
 from privatize.budgets.ledger_layout import KEYS, NAMES
 from privatize.budgets.terms import Terms
 from privatize.errors import LedgerError, SettingsError
@@ -128,6 +128,30 @@ def read_charges(run: Run, name: str, strength: str = "") -> list[dict[str, Any]
         *(name, strength)[: 2 if strength else 1],
     )
     return [dict(zip(NAMES["charges"], row, strict=True)) for row in rows]
+
+
+def read_learned(run: Run, name: str, asked: Lesson) -> str | None:
+    """Return what was learned and paid for, or None."""
+    found = run(
+        "SELECT content FROM learned AS l, charges AS c WHERE l.budget = ? AND l.dataset = ? AND l.n = ? AND "
+        "l.within = ? AND l.settings = ? AND c.budget = l.budget AND c.number = l.number AND "
+        "c.dataset = l.dataset AND c.n = l.n AND c.purpose = 'learning'",
+        *(name, *asked.key),
+    )
+    return str(found[0][0]) if found else None
+
+
+def write_learned(run: Run, name: str, learned: Lesson) -> None:
+    """Write what was learned for the charge that was written last, in place of what was learned before.
+
+    Two processes may learn the same at once, and each pays; with several budgets, one of them may know it.
+    """
+    run(
+        "INSERT INTO learned SELECT name, ?, ?, ?, ?, charges, ? FROM budgets WHERE name = ? "
+        "ON CONFLICT (budget, dataset, n, within, settings) DO UPDATE SET number = excluded.number, "
+        "content = excluded.content",
+        *(*learned.key, learned.content, name),
+    )
 
 
 def sampled_before(run: Run, name: str) -> bool:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from privatize.budgets.budget import Budget
+from privatize.budgets.charges import Lesson
 from privatize.budgets.partition import Part
 from privatize.data.parts import columns_of
 from privatize.errors import SettingsError
 from privatize.function.box import Box
 from privatize.function.opening import Opened, Opening
 from privatize.function.settings import Settings
+from privatize.identity.declared import declare
 from privatize.noise import grid
 from privatize.planning.numbers import as_integer
 from privatize.samplers.designs import Counted, Design, design
@@ -87,16 +90,30 @@ def learn(
 
 
 def _learned(epsilon: float, together: Pairs, atoms: Atoms, found: Opened) -> Learned:
-    made = design(found.template.sampler, found.n, epsilon, together, atoms)
-    noisy, _ = found.recorded(functools.partial(_noisy, made), lambda _: {})
-    return made.learned(noisy)
+    within = found.template.sampler
+    made = design(within, found.n, epsilon, together, atoms)
+    budgets, dataset = found.subjects.budgets, found.subjects.dataset
+    asked = Lesson(dataset=dataset, n=found.n, within=declare(within).digest, settings=made.key)
+    # Only data with a name can be recognized. What was learned is free where every budget has paid for it.
+    whole = [each.budget if isinstance(each, Part) else each for each in budgets]
+    named = bool(dataset and whole) and all(isinstance(each, Budget) for each in whole)
+    stored = {each.ledger.learned(each.name, asked) for each in whole} if named else {None}
+    if len(stored) == 1 and (content := stored.pop()) is not None:
+        return Learned.of_facts(json.loads(content), within)
+    learned, _ = found.recorded(
+        functools.partial(_noisy, made),
+        lambda made: {"learned": replace(asked, content=json.dumps(made.facts()))} if named else {},
+    )
+    return learned
 
 
-def _noisy(made: Design, box: Box) -> list[Any]:
-    """Count the records of every cell, and add noise."""
+def _noisy(made: Design, box: Box) -> Learned:
+    """Count the records of every cell, add noise, and make P of that."""
     counts = made.counts(list(columns_of(box.value)))
     parts = zip(counts, made.groups, strict=True)
-    return [grid.laplace(own, 2.0, group.epsilon, np.ones(len(own), dtype=bool)) for own, group in parts]
+    return made.learned(
+        [grid.laplace(own, 2.0, group.epsilon, np.ones(len(own), dtype=bool)) for own, group in parts]
+    )
 
 
 @dataclass(frozen=True, repr=False)

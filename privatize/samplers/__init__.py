@@ -12,13 +12,14 @@ from privatize.samplers.combined import blobs, labelled, marginal, mixture
 from privatize.samplers.distribution import Distribution
 from privatize.samplers.families import Family
 from privatize.samplers.foreign import any_of, as_sampler, from_function
+from privatize.samplers.loading import load
 from privatize.samplers.numbers import integers, normal, uniform
 from privatize.samplers.public import bootstrap
 from privatize.samplers.tables import dependent, table
 from privatize.samplers.values import boolean, categorical, choice, dates, with_missing
 
 __all__ = ["Change", "Distribution", "Family", "Sampler", "any_of", "as_sampler", "bootstrap", "draw"]
-__all__ += ["from_function"]
+__all__ += ["from_function", "load"]
 __all__ += ["Maybe", "OneOf", "boolean", "categorical", "choice", "dates", "with_missing"]
 __all__ += ["integers", "normal", "uniform"]
 __all__ += ["blobs", "dependent", "labelled", "marginal", "mixture", "table"]

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from privatize.data import support as domains
 from privatize.errors import SamplerError
 from privatize.samplers.histograms import (
+    BINS,
     PAIRED_BINS,
     Cells,
     Vector,
-    bins_for,
     cells_of,
     shares_of,
     weights_of,
@@ -32,7 +32,7 @@ from privatize.samplers.layouts import layout_of
 from privatize.samplers.learned import Learned, connected
 
 MOST_CELLS = 1 << 14  # of a group
-MIXED = 0.02  # the share of the records that a learned P draws from the P that it is within
+MIXED = 0.005  # the share of the records that a learned P draws from the P that it is within
 
 
 @dataclass(frozen=True)
@@ -152,10 +152,8 @@ def design(
 
     paired = {name for pair in pairs for name in pair}
     names = [*pairs, *((name,) for name in layout.names if name not in paired)]
-    rough = {name: len(cells(name, PAIRED_BINS if name in paired else 32)) for name in layout.names}
-    parts = _split(epsilon, [math.prod(rough[name] for name in group) for group in names])
-    bins = {group[0]: bins_for(n * part) for group, part in zip(names, parts, strict=True)}
-    columns = {name: cells(name, PAIRED_BINS if name in paired else bins[name]) for name in layout.names}
+    parts = _split(epsilon, [len(group) for group in names])
+    columns = {name: cells(name, PAIRED_BINS if name in paired else BINS) for name in layout.names}
     groups = tuple(
         Counted(group, math.prod(len(columns[name]) for name in group), part, n)
         for group, part in zip(names, parts, strict=True)
@@ -166,15 +164,11 @@ def design(
 
 
 def _split(epsilon: float, sizes: Sequence[int]) -> list[float]:
-    """Divide ε among groups with so many cells; the parts never sum to more than ε.
-
-    The sum of the squared errors of all counts is least for parts in proportion to the third roots of sizes.
-    """
+    """Divide ε among groups in proportion to their columns; the parts never sum to more than ε."""
     total = min(Fraction(epsilon), Fraction(repr(epsilon)))
-    weights = [Fraction(size ** (1 / 3)) for size in sizes]
     found = []
-    for weight in weights:
-        part = total * weight / sum(weights)
+    for size in sizes:
+        part = total * size / sum(sizes)
         rounded = float(part)
         found.append(rounded if Fraction(rounded) <= part else math.nextafter(rounded, 0))
     return found

@@ -23,8 +23,9 @@ from privatize.samplers.parameters import Frozen
 Array = NDArray[Any]
 Vector = NDArray[np.float64]
 
-PAIRED_BINS = 12  # of each of two columns that are learned together
-AS_THEY_ARE = 64  # integers, or days, with at most as many values have a cell for each
+BINS = 32  # of a column that is learned by itself
+PAIRED_BINS = 16  # of each of two columns that are learned together
+AS_THEY_ARE = 256  # integers, or days, with at most as many values have a cell for each
 WEIGHT = 1 << 16  # what the weights of all cells sum to
 
 
@@ -221,24 +222,13 @@ def _atoms(name: str, atoms: Sequence[Any], step: str, ends: Any) -> list[float]
     return found
 
 
-def bins_for(records: float) -> int:
-    """Return into how many bins to divide a column that is learned by itself, given n times its ε.
-
-    Examples
-    --------
-    >>> bins_for(50), bins_for(300), bins_for(5000)
-    (16, 32, 64)
-    """
-    return 16 if records < 100 else 32 if records < 1000 else 64
-
-
 # --- from noisy counts to weights -------------------------------------------------------------
 
 
 def shares_of(noisy: Vector, cells: Sequence[Cells], n: int, scale: float) -> Vector:
     """Return shares of cells, or of pairs of cells, from noisy counts.
 
-    Neighbouring bins that may be alike are joined. Two columns are independent, except where the counts speak
+    Records are spread evenly over bins, and two columns are independent, except where the counts speak
     against it.
 
     Parameters
@@ -267,12 +257,14 @@ def shares_of(noisy: Vector, cells: Sequence[Cells], n: int, scale: float) -> Ve
 
 def _denoised(noisy: Vector, cells: Cells, n: int, scale: float) -> Vector:
     """Return counts without what is most likely noise alone."""
-    found, bins, rest = noisy.copy(), cells.bins, len(cells.starts.array)
-    if bins > 1:
-        found[:bins] = _joined(noisy[:bins], cells.widths.array[:bins], 2 * scale**2)
-    sure = scale * math.log(max(len(cells), 2))  # noise alone is rarely as large
-    found[bins:rest] = np.where(noisy[bins:rest] > sure, noisy[bins:rest], 0.0)
-    found[rest:] = np.maximum(noisy[rest:], min(scale / 2, n / 100))  # a rare category must not vanish
+    found, bins, rest = np.maximum(noisy, 0.0), cells.bins, len(cells.starts.array)
+    single = found[bins:rest]
+    single[single < 2 * scale] = 0.0
+    fixed = found[rest : rest + len(cells.values)]
+    np.maximum(fixed, scale / 2, out=fixed)  # an empty group is the worst guess
+    left = max(n - found[bins:].sum(), 0.0)  # n is public
+    if bins:
+        found[:bins] = left * np.array(_spread(noisy[:bins], cells.widths.array[:bins], scale))
     return found
 
 
@@ -282,32 +274,22 @@ def _shares(counts: Vector) -> Vector:
     return counts / total if total > 0 else np.full(counts.shape, 1 / counts.size)
 
 
-def _joined(counts: Vector, widths: Vector, variance: float) -> Vector:
-    """Return counts of bins, with the density of neighbours the same unless the counts speak against it.
+def _spread(counts: Vector, widths: Vector, scale: float) -> list[float]:
+    """Return shares of bins: each half of the line in proportion to its width, unless the counts deny it.
 
-    The pieces are those with the least squared error, plus a price for each piece.
+    Halves are divided again. This is a test of the Haar wavelet's coefficients, from coarse to fine.
     """
     size = len(counts)
-    price = 1.5 * math.log(size + 1) * variance
-    own, across, square = (np.concatenate([[0.0], np.cumsum(x)]) for x in _sums(counts, widths))
-    best, cut = np.zeros(size + 1), np.zeros(size + 1, dtype=int)
-    for end in range(1, size + 1):
-        from_all = own[end] - own[:end] - (across[end] - across[:end]) ** 2 / (square[end] - square[:end])
-        cost = best[:end] + from_all + price
-        cut[end] = int(np.argmin(cost))
-        best[end] = cost[cut[end]]
-    found, end = np.empty(size), size
-    while end:
-        piece = slice(cut[end], end)
-        found[piece] = widths[piece] * (across[end] - across[cut[end]]) / (square[end] - square[cut[end]])
-        if counts[piece].sum() < 1.5 * math.sqrt(variance * (end - cut[end])):
-            found[piece] = 0.0  # most likely noise alone
-        end = cut[end]
-    return found
-
-
-def _sums(counts: Vector, widths: Vector) -> tuple[Vector, Vector, Vector]:
-    return counts**2, counts * widths, widths**2
+    if size == 1:
+        return [1.0]
+    half = size // 2
+    left, right, even = counts[:half].sum(), counts[half:].sum(), widths[:half].sum() / widths.sum()
+    # The standard deviation of left - even * (left + right), if all of it is noise.
+    spread = scale * math.sqrt(2 * (half * (1 - even) ** 2 + (size - half) * even**2))
+    if abs(left - even * (left + right)) >= 3 * spread:
+        even = max(left, 0.0) / (max(left, 0.0) + max(right, 0.0) or 1.0)
+    parts = _spread(counts[:half], widths[:half], scale), _spread(counts[half:], widths[half:], scale)
+    return [share * even for share in parts[0]] + [share * (1 - even) for share in parts[1]]
 
 
 def weights_of(shares: Vector) -> tuple[int, ...]:

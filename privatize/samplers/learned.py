@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from typing import Any
@@ -12,15 +13,17 @@ from numpy.typing import NDArray
 
 from privatize.data.clipping import convert_values
 from privatize.data.columns import Column, array_of
-from privatize.data.support import unwrap
+from privatize.data.support import OneOf, unwrap
 from privatize.errors import SamplerError
-from privatize.samplers.base import Rng, kind
+from privatize.samplers.base import Rng, code_of, draw, kind
 from privatize.samplers.distribution import Distribution
 from privatize.samplers.histograms import WEIGHT, Cells
 from privatize.samplers.layouts import Layout, layout_of
+from privatize.samplers.parameters import Frozen
 
 Places = NDArray[np.intp]
 Group = tuple[tuple[str, ...], tuple[int, ...]]
+_FACTS = ("groups", "mixed", "epsilon", "n", "noise")
 
 
 @kind("learned", "within", immutable=True)
@@ -119,6 +122,47 @@ class Learned(Distribution):
         """Return False: its repr does not have the weights."""
         return False
 
+    def content(self) -> dict[str, Any]:
+        """Return what `save` writes: the code of the P that it is within, and what was learned."""
+        return {"within": code_of(self.within), "learned": self.facts()}
+
+    def facts(self) -> dict[str, Any]:
+        """Return what was learned, and what it cost, as JSON."""
+        cells = [
+            [name, each.starts.array.tolist(), each.widths.array.tolist(), each.step]
+            for name, each in self.columns
+        ]
+        return {"columns": cells} | {name: getattr(self, name) for name in _FACTS}
+
+    @classmethod
+    def of_facts(cls, facts: dict[str, Any], within: Distribution) -> Learned:
+        """Return what `facts` of a learned P make within the same P again; refuse what does not fit."""
+        try:
+            layout = layout_of(within)
+            columns = zip(facts["columns"], layout.names, layout.supports, strict=True)
+            cells = tuple((name, _cells(stored, name, support)) for stored, name, support in columns)
+            groups = tuple((tuple(names), tuple(weights)) for names, weights in facts["groups"])
+            made = cls(within, cells, groups, *(facts[name] for name in _FACTS[1:]))
+            made._check()
+            draw(made, 20, np.random.default_rng(0))
+        except (KeyError, TypeError, ValueError, IndexError, SamplerError):
+            raise SamplerError(f"""What was stored of a learned P does not fit {within!r}: it was learned
+                within another P, or was changed. Learn it again, or load it again.""") from None
+        return made
+
+    def _check(self) -> None:
+        """Raise ValueError unless every column is in one group, or in pairs, with weights that fit."""
+        connected([names for names, _ in self.groups])
+        sizes = {name: len(cells) for name, cells in self.columns}
+        paired = {name for names, _ in self.groups for name in names if len(names) == 2}
+        alone = sorted(names[0] for names, _ in self.groups if len(names) == 1)
+        right = alone == sorted(set(sizes) - paired) and 0 < self.mixed < 1
+        for names, weights in self.groups:
+            right = right and math.prod(sizes[name] for name in names) == len(weights)
+            right = right and all(type(w) is int and w >= 0 for w in weights) and sum(weights) == WEIGHT
+        if not right:
+            raise ValueError(self.groups)
+
     # -- what is computed once, and not sent to workers
 
     @functools.cached_property
@@ -146,6 +190,16 @@ class Learned(Distribution):
 
     def __repr__(self) -> str:
         return f"learned(within={self.within!r}, epsilon={self.epsilon!r}, n={self.n})"
+
+
+def _cells(stored: Any, name: str, support: Any) -> Cells:
+    """Return the cells of a column from what was stored of them, or raise ValueError."""
+    own, starts, widths, step = stored
+    inner, optional = unwrap(support)
+    values = inner.values if isinstance(inner, OneOf) else ()
+    if own != name or len(starts) != len(widths) or bool(starts) == bool(values):
+        raise ValueError(stored)
+    return Cells(Frozen(starts), Frozen(widths), values, optional, step)
 
 
 def connected(groups: Iterator[tuple[str, ...]] | Sequence[tuple[str, ...]]) -> dict[str, set[str]]:

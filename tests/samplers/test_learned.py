@@ -65,7 +65,7 @@ def test_columns_that_are_learned_together_depend_on_each_other(together):
     apart = learned(within, 4000, (), data).draw(4000, rng(8))
     assert abs(np.corrcoef(apart["x"], apart["y"])[0, 1]) < 0.06
     for one in (drawn, apart):
-        assert abs((one["w"] == 0).mean() - 0.88) < 0.03  # 2% are drawn from the other P
+        assert abs((one["w"] == 0).mean() - 0.9) < 0.03
         assert abs(one["x"].mean() - 0.5) < 0.03
 
 
@@ -87,7 +87,7 @@ def test_nothing_of_the_support_is_impossible():
     """A real neighbour beyond what was seen would have no probability at all under the learned P."""
     P = learned(s.uniform(0, 1), data=rng().uniform(0.2, 0.3, 3000))
     drawn = P.draw(20_000, rng(1))
-    assert 0.01 < (drawn > 0.5).mean() < 0.02
+    assert 0.0005 < (drawn > 0.5).mean() < 0.005
 
 
 def test_it_compares_by_content():
