@@ -32,6 +32,7 @@ from privatize.mechanisms.weighted import weighted
 from privatize.planning.divergence import transfer
 from privatize.planning.numbers import as_integer
 from privatize.samplers import as_sampler
+from privatize.samplers.families import members_of
 
 _STORED = 10**7  # at most so many numbers in all releases on one neighbour: 80 MB
 
@@ -65,7 +66,8 @@ def audit(
     releases : int
         Releases on each neighbour of the pairs that are told apart. 0 leaves that part out.
     sampler : Sampler, optional
-        Measure the promise under this distribution instead of the function's own P.
+        Measure the promise under this distribution instead of the function's own P. A family of P is measured
+        under each member, and the one with most pairs beyond the estimate is reported.
     under : sequence of Sampler
         Measure coverage under these too, though nothing is claimed there.
     confidence : float
@@ -105,7 +107,9 @@ def audit(
     count = max(1000, usual) if pairs is None else int(pairs)
     auditor = _Auditor(asked, sensitivity, workers, progress, count, base, (1 - confidence) / 2)
     own = settings.sampler if sampler is None else as_sampler(sampler)
-    measured, gaps = auditor.measure(own, 0)
+    each = members_of(own)
+    measured = [auditor.measure(member, 0) for member in each]
+    covered = [auditor.cover(*found, len(each)) for found in zip(each, measured, strict=True)]
     return Audit(
         function=private_function.__name__,
         n=sensitivity.n,
@@ -117,12 +121,18 @@ def audit(
         bound=sensitivity.bound,
         confidence=confidence,
         rho=sensitivity.unlucky,
-        coverage=cover(repr(own), gaps, sensitivity, settings, auditor.alpha, claimed=True),
-        under=tuple(auditor.under(other, at) for at, other in enumerate(map(as_sampler, under), 1)),
-        told=tuple(auditor.tell(measured, gaps, releases)),
+        coverage=max(covered, key=lambda coverage: coverage.beyond),
+        under=tuple(auditor.under(other, at) for at, other in enumerate(_several(under), 1)),
+        told=tuple(auditor.tell(*max(measured, key=auditor.within), releases)),
         seed=base,
         own=own == settings.sampler,
+        members=len(each),
     )
+
+
+def _several(under: Sequence[Any]) -> list[Any]:
+    """Return all samplers of a list; of a family, every member."""
+    return [member for other in map(as_sampler, under) for member in members_of(other)]
 
 
 def _check(function: Any, pairs: Any, releases: Any, under: Any, confidence: Any) -> None:
@@ -163,7 +173,7 @@ class _Auditor:
         settings, sensitivity = self.asked.settings, self.sensitivity
         converted = self.asked.converted(sensitivity.coin_seed)
         evaluating = evaluator(
-            converted.function if sampler == settings.sampler else converted,
+            converted.function if sampler in members_of(settings.sampler) else converted,
             n=sensitivity.n,
             sampler=sampler,
             norm=self.mechanism.norm,
@@ -189,13 +199,23 @@ class _Auditor:
             raise ExecutionError(f"{int(np.isnan(gaps).sum())} of {self.count} pairs were not evaluated.")
         return evaluating, gaps
 
+    def cover(self, sampler: Any, measured: tuple[Evaluator, Vector], many: int) -> Coverage:
+        """Return the coverage under one of several distributions under which the promise is claimed."""
+        alpha = self.alpha / many  # the one with most pairs beyond is reported
+        return cover(repr(sampler), measured[1], self.sensitivity, self.asked.settings, alpha, claimed=True)
+
+    def within(self, measured: tuple[Evaluator, Vector]) -> float:
+        """Return the largest gap within the estimate."""
+        return float(np.max(measured[1], where=measured[1] <= self.sensitivity.value, initial=-1.0))
+
     def under(self, sampler: Any, at: int) -> Coverage:
         """Return the coverage under a distribution for which nothing is claimed, and how far it is from P."""
         _, gaps = self.measure(sampler, at)
         settings, sensitivity = self.asked.settings, self.sensitivity
         found = cover(repr(sampler), gaps, sensitivity, settings, self.alpha, claimed=False)
-        # gamma is promised under the function's own P, whatever distribution is measured.
-        known = divergence(settings.sampler, sampler)
+        # gamma is promised under the function's own P, or each of them, whatever distribution is measured.
+        divergences = [divergence(member, sampler) for member in members_of(settings.sampler)]
+        known = min((each for each in divergences if each is not None), default=None)
         if known is None:
             return found
         certain = min(1.0, transfer(sensitivity.gamma, sensitivity.n, known))

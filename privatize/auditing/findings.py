@@ -48,6 +48,8 @@ class Audit:
         Seed of the fresh pairs.
     own : bool
         Whether it was measured under the function's own P.
+    members : int
+        Under how many members of a family of P it was measured; `coverage` is that of the worst.
     """
 
     function: str
@@ -65,6 +67,7 @@ class Audit:
     told: tuple[Told, ...]
     seed: int
     own: bool = True
+    members: int = 1
 
     @property
     def holds(self) -> bool:
@@ -83,7 +86,7 @@ class Audit:
                 f"gamma={self.gamma:.4g} is claimed"
             )
         failed += [told.verdict for told in self.told if not told.holds][:1]
-        where = "" if self.own else f"under {self.coverage.sampler} "
+        where = "" if self.own and self.members == 1 else f"under {self.coverage.sampler} "
         return f"{where}the promise is broken: " + "; ".join(failed)
 
     def assert_holds(self) -> None:
@@ -131,6 +134,8 @@ class Audit:
         yield "noise", f"{self.mechanism}, for a sensitivity of {self.sensitivity:.4g}"
         where = "coverage under P" if self.own else f"under {self.coverage.sampler}"[:28]
         yield where, self._covered(self.coverage)
+        if self.members > 1:
+            yield "", f"under the worst of {self.members} members, {self.coverage.sampler}"
         yield "the smallest gamma supported", f"{self.coverage.high:.4g}"
         yield "losses", _losses(self.coverage)
         for told in self.told:

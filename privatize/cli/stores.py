@@ -143,6 +143,7 @@ def show_one(given: argparse.Namespace) -> Outcome:
         "function": _name(entry),
         "n": f"{entry['n']:,}",
         "P": about.get("sampler", "-"),
+        "members": [str(key) for key in about.get("members", ())],
         "mechanism": about.get("mechanism", "-"),
         "made": f"{entry['created']}, {versions}",
         "seed": str(entry["seed"]),

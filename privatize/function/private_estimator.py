@@ -36,6 +36,7 @@ from privatize.function.template import Template
 from privatize.mechanisms import Mechanism
 from privatize.outputs.models import Fitted
 from privatize.planning.plan import Bound
+from privatize.samplers.families import Family
 
 _CAUSES = (
     " For a model the usual causes are labels in y that P does not draw, or only one class; "
@@ -242,14 +243,18 @@ progress, budget
             what = getattr(self.estimator, "__name__", type(self.estimator).__name__)
             raise SettingsError(f"estimator= must be an estimator, such as Ridge(), not {what}.")
         given = [getattr(self, name) for name in _OPTIONS]
+        listed = self.sampler if isinstance(self.sampler, list) else []  # it may have changed
         options = [*given, labels and self.sampler is None]  # without a sampler, P is that of sealed data
+        options += listed
         known = _MADE.get(self)
-        if known is None or not all(map(operator.is_, known[0], options)):
+        same = known is not None and len(known[0]) == len(options)
+        if known is None or not same or not all(map(operator.is_, known[0], options)):
             settings = Settings(**dict(zip(_OPTIONS, given, strict=True)))
             if self.sampler is not None:
                 labels = isinstance(Template(settings).records(), tuple)
             star, function = ("*", fit) if labels else ("", fit_without_labels)
-            trial = f"clone(estimator).fit({star}sampler.draw(n, np.random.default_rng(0)))"
+            first = ("[0]" if listed else ".members[0]") if isinstance(settings.sampler, Family) else ""
+            trial = f"clone(estimator).fit({star}sampler{first}.draw(n, np.random.default_rng(0)))"
             settings = replace(settings, data=("X", "y") if labels else "X")
             advice = Advice("fit", trial, _CAUSES)
             made = PrivateFunction(function, settings, calibrator=_CALIBRATOR, advice=advice)

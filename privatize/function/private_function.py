@@ -256,7 +256,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         return self.calibrator.forget(self.definition, asked)
 
     def sample(self, n: int, *, seed: int | None = None) -> Any:
-        """Draw a public dataset of n records from P, such as calibration runs on.
+        """Draw a public dataset of n records from P, or from a family's first P, as calibration does.
 
         Use it to reproduce a failure on private data with data that may be looked at.
         """
@@ -410,9 +410,10 @@ def privatize(
         A bound on how far one record moves the answer, in the mechanism's norm, that you have proved for all
         data within P's support; or a function of n that returns it. Nothing is estimated then, but sampled
         pairs try to refute it.
-    sampler : Sampler, scipy.stats distribution or callable
+    sampler : Sampler, scipy.stats distribution, callable, or list of these
         The public distribution P of a record (see `privatize.samplers`). The promise is
-        made with respect to it. By default that of the sealed data in a call.
+        made with respect to it. By default that of the sealed data in a call. With a list, or
+        ``P.family()``, the promise holds under each P of the family, which costs a calibration for each.
     mechanism : {"laplace", "gaussian", "exponential", "bernstein"} or Mechanism
         How the answer is released; Laplace noise by default.
     delta : float

@@ -13,7 +13,7 @@ import numpy as np
 
 from privatize.calibration import streams
 from privatize.calibration.evaluators.choose import evaluator
-from privatize.calibration.global_rng import rng_guard
+from privatize.calibration.global_rng import level, rng_guard, unwind
 from privatize.calibration.proven import Proven
 from privatize.calibration.refuting import ProvenBound, check_bound, refute
 from privatize.calibration.run import Collector, Memory
@@ -207,7 +207,11 @@ class Question:
         shared |= {"pair": settings.pair, "batch": settings.batch, "s0": s0, "target": self.schema}
         make = functools.partial(evaluator, self.function(s0), worker_context=self.worker_context(), **shared)
         collector = Collector(given["workers"], given["progress"], given["label"])
-        return self.guard().run(pilot_gaps, make, settings.mechanism, seed, collector)
+        opened = level()
+        try:
+            return self.guard().run(pilot_gaps, make, settings.mechanism, seed, collector)
+        finally:
+            unwind(opened)
 
     def attack(self, seed: int) -> ProvenBound:
         """Try to refute the user's bound under each P, and return it; raise if it is refuted."""

@@ -101,10 +101,11 @@ class Template:
             every, drawn = members_of(self.sampler), self.records()
             laws = list(map(declare, every))
             described = ", ".join(dict.fromkeys(law.description for law in laws))
+            several = getattr(self.sampler, "code", "") or f"any_of({described})"
             self._law = {
                 "declared": tuple(dict.fromkeys(law.digest for law in laws)),
-                "described": f"any_of({described})" if len(laws) > 1 else described,
-                "lossless": all(law.lossless for law in laws),
+                "described": several if len(laws) > 1 else described,
+                "lossless": len(laws) == 1 and laws[0].lossless,
                 "columns": tuple(dict.fromkeys(name for P in every for name in columns_of(P, drawn))),
                 "values": tuple(dict.fromkeys(values for P in every for values in values_of(P))),
             }

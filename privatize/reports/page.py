@@ -31,6 +31,7 @@ from privatize.mechanisms import Bernstein, Exponential
 from privatize.mechanisms.weighted import weighted
 from privatize.outputs.structure import Number
 from privatize.planning.groups import for_whom, gamma_for
+from privatize.samplers.families import Family
 
 _Known = Sensitivity | ProvenBound
 _LIBRARIES = ("privatize", "numpy", "scipy", "cloudpickle", "narwhals")
@@ -233,8 +234,8 @@ class _Subject:
         kind = (
             f"This is differential privacy, {html.escape(words)}: a promise about all data, for replaced"
             if words
-            else "This is <i>random</i> differential privacy: a promise about typical data under the public "
-            "distribution P below, for replaced"
+            else "This is <i>random</i> differential privacy: a promise about typical data under "
+            f"{'each' if isinstance(s.sampler, Family) else 'the'} public distribution P below, for replaced"
         )
         worst = "" if words else " It says nothing about the worst dataset that an adversary could think of."
         times = math.exp(s.epsilon) if s.epsilon < 700 else math.inf
@@ -274,6 +275,10 @@ class _Subject:
             ("timeout", "" if s.timeout is None else f"{s.timeout:g} s for a pair"),
         ]
         drawn = ""
+        if isinstance(s.sampler, Family):
+            drawn = (
+                f"<details open='open'><summary>Its members</summary>{s.sampler.card().section()}</details>"
+            )
         describe = getattr(s.sampler, "describe", None)
         if describe is not None:
             drawn = (
@@ -335,10 +340,14 @@ class _Subject:
             made = each.sensitivity
             rows.append((f"fingerprint, n={made.n:,}", unknown if each.key is None else each.key))
             rows.append((f"seeds, n={made.n:,}", f"{made.seed} for pairs, {made.coin_seed} for generators"))
+            members = made.members if isinstance(made, Sensitivity) else ()
+            rows += [(f"seed of {name}", f"{member.seed} for pairs") for name, member in members]
+            if members:  # they have different seeds
+                continue
             call = f"estimate({', '.join([str(made.n), *rest])})"
             lines.append(f"<p>{_code(f'{self._name}.replace(seed={made.seed}, store=None).{call}')}</p>")
-        same = "The same function and versions give the same gaps:"
-        return f"<h2>To reproduce it</h2>{table(rows)}<p>{same}</p>{''.join(lines)}"
+        same = "<p>The same function and versions give the same gaps:</p>" if lines else ""
+        return f"<h2>To reproduce it</h2>{table(rows)}{same}{''.join(lines)}"
 
     @property
     def _name(self) -> str:

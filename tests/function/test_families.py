@@ -2,15 +2,24 @@
 
 import contextlib
 import logging
+import pickle
 import warnings
 from pathlib import Path
 
+import cloudpickle
 import numpy as np
 import pytest
 
-from privatize import Laplace, estimate_sensitivity, privatize, samplers
+from privatize import Budget, Laplace, audit, estimate_sensitivity, privatize, report, samplers, seal
 from privatize.calibration.weights import Member
-from privatize.errors import BoundError, InfiniteSensitivityError, NotRememberedWarning, SamplerError
+from privatize.errors import (
+    BoundError,
+    DataError,
+    InfiniteSensitivityError,
+    NotRememberedWarning,
+    SamplerError,
+    SettingsError,
+)
 from privatize.samplers import any_of, uniform
 from privatize.storage.estimates import open_store
 
@@ -275,3 +284,163 @@ def test_keys_of_one_p_are_as_they_were():
     assert len(asked.facts()) == 7 and asked.member is None
     single = privatize(**PROMISE, sampler=any_of(SMALL))(mean)
     assert single.settings.sampler is SMALL
+
+
+# --- end to end -------------------------------------------------------------------------------
+
+
+def budget(name):
+    """Return a new budget in memory."""
+    return Budget(f"families-{name}", epsilon=100, gamma=50, ledger="memory")
+
+
+def test_the_ledger_keeps_what_all_families_have_in_common():
+    """Gamma of several answers can be claimed only under a P that every one of them was calibrated for."""
+    spent = budget("common")
+    people = seal(np.ones(50), name="people")
+    for sampler in ([SMALL, LARGE], [LARGE, OTHER], LARGE, [SMALL, LARGE]):
+        private(sampler=[LARGE], budget=spent).replace(sampler=sampler)(people)
+    for sampler in (SMALL, [SMALL, OTHER], uniform(0, 5)):
+        with pytest.raises(SettingsError, match="one P"):
+            private(sampler=[LARGE], budget=spent).replace(sampler=sampler)(people)
+    with pytest.raises(SettingsError, match="in all of them"):
+        private(sampler=(SMALL, OTHER), budget=spent)(people)
+    assert len(spent.history()) == 4 and spent.verify() == spent.spent
+
+
+def test_one_p_first_and_its_family_afterwards():
+    """A P that was used alone is a member of its family, so both add up; a family without it does not."""
+    spent = budget("first")
+    people = seal(np.ones(50), name="people", sampler=SMALL)
+    privatize(epsilon=1, gamma=0.1, store="memory", budget=spent)(mean)(people)
+    private(budget=spent)(people)
+    with pytest.raises(SettingsError, match="one P"):
+        private(sampler=(LARGE, OTHER), budget=spent)(people)
+    with pytest.raises(SettingsError, match="one P"):
+        privatize(epsilon=1, gamma=0.1, store="memory", sampler=LARGE, budget=spent)(mean)(people)
+    assert "any_of" not in spent.ledger.history(spent.name)[0]["described"]
+
+
+def test_columns_of_a_family_are_that_family():
+    """Answers about several columns of a table must add up."""
+    spent, table = budget("columns"), samplers.table(a=SMALL, b=SMALL, frame="dict")
+    wide = samplers.table(a=LARGE, b=SMALL, frame="dict")
+    family = any_of(table, wide)
+    private(sampler=family["a"], budget=spent)(seal(np.ones(50), name="people"))
+    private(sampler=family["b"], budget=spent)(seal(np.ones(50), name="people"))
+    private(sampler=[table["a"]], budget=spent)(seal(np.ones(50), name="people"))
+    with pytest.raises(SettingsError, match="one P"):
+        private(sampler=[wide["a"]], budget=spent)(seal(np.ones(50), name="people"))
+
+
+def test_data_without_a_name():
+    """Nobody knows whether two datasets without a name are the same people, so the total says what it is."""
+    spent = budget("unnamed")
+    private(budget=spent)(np.ones(50))
+    private(sampler=(LARGE, OTHER), budget=spent)(np.ones(50))
+    assert spent.ledger.unsealed(spent.name) == (2, True)
+    private(sampler=(SMALL, OTHER), budget=spent)(np.ones(50))
+    assert spent.ledger.unsealed(spent.name) == (3, False)
+    assert spent.verify() == spent.spent
+
+
+def test_sealed_data_carries_a_family():
+    """What is true of P is declared once, where the data is sealed."""
+    people = seal(np.ones(50), name="people", sampler=[SMALL, LARGE])
+    release = privatize(epsilon=1, gamma=0.1, store="memory")(mean).release(people)
+    assert release.sensitivity > 2 / 50
+
+
+def test_parts_that_a_member_has_as_values():
+    """Under a P with a column for the site a replaced record may leave its part, whichever member it is."""
+    spent = budget("parts")
+    sites = [
+        samplers.table(x=SMALL, site=samplers.categorical(["Berlin", "Paris"], p=p), frame="dict")
+        for p in ([0.5, 0.5], [0.1, 0.9])
+    ]
+    parts = spent.partition("place", parts=["Berlin", "Paris"])
+    options = {"epsilon": 1, "sensitivity": 0.02, "sampler": SMALL, "store": "memory"}
+    for part in ("Berlin", "Paris"):
+        privatize(**options, budget=parts[part])(mean)(seal(np.ones(50), name=part))
+    people = seal({"x": np.ones(50), "site": np.array(["Berlin"] * 50)}, name="all")
+    with pytest.raises(SettingsError, match="parts of 'place'"):
+        private(lambda d: float(d["x"].mean()), sites, budget=spent)(people)
+
+
+def test_an_audit_measures_every_member():
+    """An audit of the first member alone would not see that the promise fails under another."""
+    found = audit(private(seed=1), 50, pairs=1000, releases=0, seed=1)
+    assert found.holds and found.members == 2 and "uniform(0, 3)" in found.coverage.sampler
+    assert "worst of 2 members" in str(found)
+    small = private(sampler=[SMALL], seed=1, domain="as-is")
+    broken = audit(small, 50, pairs=1000, releases=0, seed=1, sampler=[SMALL, LARGE])
+    assert not broken.holds and "under uniform(0, 3) the promise is broken" in str(broken)
+    under = audit(private(seed=1), 50, pairs=200, releases=200, seed=1, under=[[OTHER, uniform(0, 6)]]).under
+    assert [each.divergence for each in under] == pytest.approx([np.log(2), np.log(2)])
+
+
+def test_a_report_has_a_row_for_every_member():
+    """Whoever reads the promise must see under which P it holds, and which of them sets the noise."""
+    page = report(any_of_named(), 50).html
+    assert "under each public distribution P" in page
+    assert page.count("under usual") == 1 and page.count("under wide") == 1
+    assert "seed of wide" in page and "replace(seed" not in page
+
+
+def any_of_named():
+    """Return a private function for a family whose members have names."""
+    return privatize(**PROMISE, sampler=any_of(usual=SMALL, wide=LARGE))(mean)
+
+
+def test_accuracy_and_samples():
+    """What a user is told about an answer is for the noise that is added."""
+    f, alone = private(seed=1), privatize(**PROMISE, sampler=LARGE, seed=1)(mean)
+    assert f.error_at(50) == pytest.approx(alone.error_at(50))
+    assert f.epsilon_for(50, error=0.1) == pytest.approx(alone.epsilon_for(50, error=0.1))
+    assert f.sample(10, seed=1).max() <= 1
+    assert [each.n for each in f.estimate([20, 30])] == [20, 30]
+
+
+def test_it_is_pickled():
+    """A private function with a family runs in another process, under the same settings."""
+    f = pickle.loads(cloudpickle.dumps(private()))
+    assert f.settings.sampler == any_of(SMALL, LARGE) and f.estimate(50).members
+
+
+def test_a_fixed_number_of_records():
+    """Data that grows is calibrated once, for a family too."""
+    f = private(sampler=any_of(SMALL, LARGE).fixed(size=20))
+    assert f.release(np.ones(50)).n == 20
+    assert f.estimate().n == 20
+    with pytest.raises(DataError, match="fixed"):
+        f(np.ones(10))
+
+
+def test_workers_measure_the_same():
+    """The estimate must not depend on where it is made."""
+    here, there = (private(seed=1, workers=each, store=None) for each in ("inline", 2))
+    assert here.estimate(40).value == there.estimate(40).value
+
+
+def test_a_public_copy_of_the_data_in_any_member():
+    """P must be known without the private data, whichever member it is."""
+    data = np.random.default_rng(0).random(50)
+    with pytest.raises(DataError, match="public"):
+        private(sampler=[SMALL, samplers.bootstrap(data)])(data)
+
+
+def test_a_model():
+    """Models are trained privately for a family as functions are."""
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    from privatize.sklearn import PrivateEstimator
+
+    wide, narrow = (samplers.blobs([[0, 0], [3, 3]], std, low=-4, high=7) for std in (1.0, 0.5))
+    options = {"epsilon": 50, "gamma": 0.2, "store": "memory", "seed": 1}
+    members = [narrow, wide]
+    model = PrivateEstimator(linear_model.LogisticRegression(C=0.1), **options, sampler=members)
+    X, y = wide.draw(200, np.random.default_rng(1))
+    assert model.fit(X, y).estimator_.score(X, y) > 0.9
+    found = model.estimate(200)
+    assert len(found.members) == 2
+    members.pop()  # the user changes the list, and so the family
+    assert not model.estimate(200).members
