@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from privatize.calibration import capacity
-from privatize.calibration.checks import check_drift
+from privatize.calibration.checks import check_drift, check_sums
 from privatize.calibration.evaluators.base import Evaluator
 from privatize.calibration.evaluators.summed import SummedEvaluator
 from privatize.calibration.norms import Vector
-from privatize.calibration.sum_checks import check_sums
 from privatize.calibration.user_warnings import show
 from privatize.errors import ExecutionError, InfiniteSensitivityError, PlanError
 from privatize.execution.choose import executor

@@ -9,7 +9,7 @@ import numpy as np
 
 from privatize import samplers
 from privatize.cli.command import Argument, Outcome, command
-from privatize.function.private_function import PrivateFunction, privatize
+from privatize.function.private_function import privatize
 
 
 @command(
@@ -76,13 +76,7 @@ def _customers(n: int, rng: np.random.Generator) -> tuple[Any, Any]:
     return np.clip(rng.normal(center, 0.15), 0, 1), bought
 
 
-def _show(
-    lines: list[str],
-    title: str,
-    function: PrivateFunction[..., Any],
-    data: tuple[Any, ...],
-    bound: float | None,
-) -> dict[str, Any]:
+def _show(lines: list[str], title: str, function: Any, data: Any, bound: float | None) -> dict[str, Any]:
     """Release an answer, add lines about it, and return its facts."""
     start = time.perf_counter()
     release = function.release(*data)

@@ -38,16 +38,10 @@ def estimate(given: argparse.Namespace) -> Outcome:
     with call.explained():
         rows = [_row(function, n, call.arguments) for n in sizes]
     s = function.settings
-    facts = {
-        "function": call.name,
-        "mechanism": type(s.mechanism).__name__,
-        "epsilon": s.epsilon,
-        "delta": s.delta,
-        "sampler": repr(s.sampler),
-        "arguments": {each: repr(value) for each, value in call.arguments.items()},
-        "store": store_of(function.settings).url,
-        "rows": rows,
-    }
+    facts = {"function": call.name, "mechanism": type(s.mechanism).__name__, "epsilon": s.epsilon}
+    facts |= {"delta": s.delta, "sampler": repr(s.sampler)}
+    facts["arguments"] = {each: repr(value) for each, value in call.arguments.items()}
+    facts |= {"store": store_of(s).url, "rows": rows}
     refused = [f"n={row['n']}: {row['refused']}" for row in rows if "refused" in row]
     unsaved = [row["n"] for row in rows if not row.get("kept", True)]
     problems = [f"n={n}: the estimate is not remembered, so it will be made again" for n in unsaved]
@@ -90,16 +84,9 @@ def _row(function: PrivateFunction[..., Any], n: int, arguments: dict[str, Any])
     except SettingsError:  # this mechanism has no such error
         error95 = None
     names = ("m", "k", "gamma", "rho", "bound", "norm", "failed", "looks", "seed")
-    return {
-        "n": found.n,
-        "sensitivity": found.value,
-        **{name: getattr(found, name) for name in names},
-        "scale": mechanism.scale(found.value, s.epsilon, s.delta),
-        "remembered": known,
-        "seconds": took,
-        "kept": known or function.remembers(n, **arguments),
-        "error95": error95,
-    }
+    facts = {"n": found.n, "sensitivity": found.value} | {name: getattr(found, name) for name in names}
+    facts |= {"scale": mechanism.scale(found.value, s.epsilon, s.delta), "remembered": known, "seconds": took}
+    return facts | {"kept": known or function.remembers(n, **arguments), "error95": error95}
 
 
 def _text(function: PrivateFunction[..., Any], facts: dict[str, Any]) -> str:

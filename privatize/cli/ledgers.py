@@ -238,8 +238,5 @@ def _csv(budgets: list[dict[str, Any]]) -> str:
     return text.getvalue()
 
 
-GROUP = Command(
-    "ledger",
-    "Show, verify and export budgets and what was spent.\n\nprivatize ledger show",
-    actions=(show, verify, export),
-)
+_ABOUT = "Show, verify and export budgets and what was spent.\n\nprivatize ledger show"
+GROUP = Command("ledger", _ABOUT, actions=(show, verify, export))

@@ -23,10 +23,8 @@ from privatize.storage.database import DatabaseError
 
 FINE, FAILS, WRONG, INTERRUPTED = 0, 1, 2, 130
 
-_COMMANDS = (
-    *(demonstration.demo, plans.plans, estimates.estimate, audits.audit, checks.check),
-    *(stores.GROUP, ledgers.GROUP, doctor.doctor),
-)
+_COMMANDS: tuple[Command, ...] = (demonstration.demo, plans.plans, estimates.estimate, audits.audit)
+_COMMANDS += (checks.check, stores.GROUP, ledgers.GROUP, doctor.doctor)
 
 
 class _Usage(Exception):  # noqa: N818 - a signal to main

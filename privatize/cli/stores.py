@@ -314,8 +314,5 @@ def _outcome(outcomes: dict[str, str], url: str, file: str, target: str) -> Outc
     return Outcome(text, facts, 1 if damaged else 0, problems)
 
 
-GROUP = Command(
-    "store",
-    "List, show, forget, export and import remembered estimates.\n\nprivatize store list",
-    actions=(show_all, show_one, forget, export, import_),
-)
+_ABOUT = "List, show, forget, export and import remembered estimates.\n\nprivatize store list"
+GROUP = Command("store", _ABOUT, actions=(show_all, show_one, forget, export, import_))

@@ -15,10 +15,7 @@ _chosen: dict[str, Any] = {}
 
 
 def configure(
-    *,
-    store: str | os.PathLike[str] | None = _UNSET,
-    workers: Any = _UNSET,
-    progress: bool | None = _UNSET,
+    *, store: str | os.PathLike[str] | None = _UNSET, workers: Any = _UNSET, progress: bool | None = _UNSET
 ) -> None:
     """Set once, for this process, what most private functions have in common.
 

@@ -2,6 +2,8 @@
 
 # ruff: noqa: D102 - the base class says what a method does
 
+import contextlib
+import copy
 import functools
 import re
 from collections.abc import Sequence
@@ -11,12 +13,101 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from privatize.data import columns, pandas_layout
+from privatize.data import columns
 from privatize.data.clipping import codes, convert_numbers, objects
-from privatize.data.columns import NUMPY_KINDS, Array, Column, array_of, is_numpy_number
+from privatize.data.columns import NUMPY_KINDS, Array, Column, array_of, arrays, is_numpy_number
+from privatize.data.container import IMMUTABLE
 from privatize.data.schema import FrameSchema, IndexSchema, label
 from privatize.data.support import Maybe, split, unwrap
 from privatize.data.tabular import Tabular
+
+
+def labels_of(index: Any) -> list[Any]:
+    """Return the labels of an index, level by level, as series."""
+    return [pd.Series(index.get_level_values(at)) for at in range(index.nlevels)]
+
+
+def joined(labels: list[Any], names: Any) -> Any:
+    """Return labels, level by level, as an index."""
+    if len(labels) > 1:
+        return pd.MultiIndex.from_arrays(labels, names=names)
+    return pd.Index(labels[0], name=names[0], copy=True)
+
+
+def taken(array: Any, at: Any) -> Any:
+    """Return rows of a column's array: numpy's may be a view, others share nothing that can be changed."""
+    made = array[at] if type(at) is slice else array.take(at)
+    if type(made) is np.ndarray:
+        return own_cells(made) if made.dtype.kind == "O" else made
+    if type(made.dtype).__name__ != "ArrowDtype" and getattr(made.dtype, "storage", None) != "pyarrow":
+        return made.copy()
+    inside = made.__arrow_array__()  # cannot be changed, but its chunks can be seen
+    one_chunk = inside.num_chunks == 1 and not inside.chunk(0).offset
+    return made if one_chunk else pd.array(made.tolist(), dtype=made.dtype)
+
+
+def own_cells(cells: Any) -> Any:
+    """Return an array of objects, with copies of them if any can be changed in place."""
+    immutable = {type(cell) for cell in cells} <= IMMUTABLE
+    return cells if immutable else objects([copy.deepcopy(cell) for cell in cells])
+
+
+def with_own_cells(data: Any) -> Any:
+    """Return a frame or a series, with copies of the objects in its cells if any can be changed in place."""
+    for at, array in enumerate(arrays(data)):
+        if array.dtype != object or (made := own_cells(array)) is array:
+            continue
+        if data.ndim == 1:
+            data[:] = made
+        else:
+            data.isetitem(at, made)
+    return data
+
+
+def without_others(column: Any) -> Any:
+    """Return a series without categories, and without memory, of rows that it was taken from."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        own = column.cat.remove_unused_categories()
+        if own.cat.ordered:
+            return own
+        # The order of the others may be that in which they turned up.
+        categories = sorted(own.cat.categories, key=lambda value: (type(value).__name__, repr(value)))
+        return own.cat.set_categories(pd.Index(categories, dtype=own.cat.categories.dtype))
+    if type(column.dtype).__name__ == "ArrowDtype" or getattr(column.dtype, "storage", None) == "pyarrow":
+        return pd.Series(pd.array(column.tolist(), dtype=column.dtype), column.index, name=column.name)
+    return column
+
+
+def own_labels(labels: Any) -> Any:
+    """Return column names for another frame: what is written into one frame's does not change the other's."""
+    return labels.view() if is_read_only(labels.dtype) else labels.copy(deep=True)
+
+
+@functools.cache
+def is_read_only(dtype: Any) -> bool:
+    """Tell whether an index of a dtype cannot be written into: from pandas 3.1 on, of some strings."""
+    if not isinstance(dtype, pd.StringDtype):
+        return False
+    made = pd.Index(["a"], dtype=dtype)
+    for own in (made.array, made.values, made.to_numpy(), np.asarray(made)):
+        with contextlib.suppress(ValueError):
+            own[0] = "b"
+    return bool(made[0] == "a")
+
+
+def heads(names: tuple[Any, ...]) -> Any:
+    """Return the names of drawn columns as an index, if possible from a cache: making one is slow."""
+    if not all(type(name) is str for name in names):
+        return pd.Index(names, tupleize_cols=False)
+    return own_labels(known_heads(names))
+
+
+@functools.lru_cache(maxsize=256)
+def known_heads(names: tuple[str, ...]) -> Any:
+    """Return names of columns as an index that all frames with these names share."""
+    made = pd.Index(names)
+    made.get_indexer(made)  # makes its lookup table now, and not in one of several threads
+    return made
 
 
 class PandasFrames(Tabular):
@@ -57,7 +148,7 @@ class PandasFrames(Tabular):
     # -- rows
 
     def take(self, data: Any, positions: Any) -> Any:
-        rows = pandas_layout.with_own_cells(data.take(positions))
+        rows = with_own_cells(data.take(positions))
         if self.index(data) is None:
             rows.index = pd.RangeIndex(len(rows))
         return rows
@@ -71,7 +162,7 @@ class PandasFrames(Tabular):
         return filled[0] if len(filled) == 1 else pd.concat(filled, ignore_index=self.index(parts[0]) is None)
 
     def copy(self, data: Any) -> Any:
-        return pandas_layout.with_own_cells(data.copy())
+        return with_own_cells(data.copy())
 
     def rows(self, data: Any, *positions: Any) -> list[Any]:
         parts, indexed = columns.arrays(data), self.index(data) is not None
@@ -79,23 +170,23 @@ class PandasFrames(Tabular):
         for at in positions:
             index: Any = pd.RangeIndex(len(self.places(data, at)))
             if indexed:  # from the labels alone: frequencies and unused levels reveal other records
-                index = pandas_layout.joined(pandas_layout.labels_of(data.index[at]), data.index.names)
-            taken = [pandas_layout.taken(part, at) for part in parts]
-            found.append(self.assemble(taken, self._labels(data), index))
+                index = joined(labels_of(data.index[at]), data.index.names)
+            cells = [taken(part, at) for part in parts]
+            found.append(self.assemble(cells, self._labels(data), index))
         return found
 
     def isolated(self, data: Any) -> Any:
         made = self.fresh(data)
-        parts = [columns.arrays(pandas_layout.without_others(column))[0] for column in self.columns(made)]
+        parts = [columns.arrays(without_others(column))[0] for column in self.columns(made)]
         index = made.index
         if self.index(made) is not None:
-            labels = map(pandas_layout.without_others, pandas_layout.labels_of(index))
-            index = pandas_layout.joined(list(labels), index.names)
+            labels = map(without_others, labels_of(index))
+            index = joined(list(labels), index.names)
         return self.assemble(parts, self._labels(made), index)
 
     def _labels(self, data: Any) -> Any:
         """Return the names of the columns, for another frame."""
-        return [data.name] if self.form == "series" else pandas_layout.own_labels(data.columns)
+        return [data.name] if self.form == "series" else own_labels(data.columns)
 
     # -- columns
 
@@ -103,19 +194,19 @@ class PandasFrames(Tabular):
         if self.form == "series":
             # pandas infers the dtype of drawn columns; rows that are taken keep their dtype.
             return pd.Series(parts[0], index, None if index is None else parts[0].dtype, names[0], copy=True)
-        heads = pandas_layout.heads(tuple(names)) if isinstance(names, list) else names
+        head = heads(tuple(names)) if isinstance(names, list) else names
         if all(type(part) is np.ndarray for part in parts):
             dtypes = {part.dtype for part in parts}
             if len(dtypes) == 1 and dtypes <= NUMPY_KINDS.keys():  # in one array: faster to make and to use
-                return pd.DataFrame(np.array(parts).T, index, heads, copy=False)
+                return pd.DataFrame(np.array(parts).T, index, head, copy=False)
         # Both ways copy into one block for each of numpy's dtypes, in C order; the first is faster.
         build = getattr(pd.DataFrame, "_from_arrays", None)
         if build is not None:
-            return build(parts, heads, index, verify_integrity=index is None)
+            return build(parts, head, index, verify_integrity=index is None)
         rows = pd.RangeIndex(len(parts[0])) if index is None and parts else index
         series = (pd.Series(part, rows, None if index is None else part.dtype) for part in parts)
         made = pd.DataFrame(dict(enumerate(series)), rows)
-        made.columns = heads
+        made.columns = head
         return made
 
     def native(self, values: Any, missing: Array | None, drawn: Any) -> Any:
@@ -181,9 +272,9 @@ class PandasFrames(Tabular):
         if self.form == "frame":
             ends = split(support, [*self.names(drawn), *indexed])
         if indexed:
-            labels = map(pandas_layout.labels_of, (data.index, drawn.index))
+            labels = map(labels_of, (data.index, drawn.index))
             made = [self.convert_column(*part) for part in zip(*labels, ends[width:], strict=True)]
-            index = pandas_layout.joined(made, indexed)
+            index = joined(made, indexed)
         return self.assemble(self._converted(data, drawn, ends[:width]), self._labels(drawn), index)
 
     def _converted(self, data: Any, drawn: Any, ends: list[Any]) -> list[Any]:
@@ -195,7 +286,7 @@ class PandasFrames(Tabular):
         for at, part in enumerate(zip(self.columns(data), self.columns(drawn), ends, strict=True)):
             if made[at] is None:
                 own = columns.arrays(self.convert_column(*part))[0]
-                made[at] = pandas_layout.taken(own, slice(None))
+                made[at] = taken(own, slice(None))
         return made
 
 

@@ -93,7 +93,7 @@ def _others(workers: Any) -> Executor | None:
         return Ray() if getattr(workers, "__name__", workers) == "ray" else None
     kinds = type(workers).__mro__
     # By name: `multiprocess` and others have copies of the standard library's classes. An executor with
-    # another name that runs in threads is refused by its first task (see `clusters.orders`).
+    # another name that runs in threads is refused by its first task (see `clusters.executors`).
     if {kind.__name__ for kind in kinds} & {"ThreadPoolExecutor", "ThreadPool"}:
         raise SettingsError(f"""workers={workers!r} evaluates in threads, where a function may find another
             state than in the thread that calls it with the private data. Use processes: workers=2, for

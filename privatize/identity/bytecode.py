@@ -44,27 +44,21 @@ def words(text: str) -> frozenset[str]:
 
 
 # Code that names these can find objects that it does not name.
-LOOKUPS = words(
-    "globals vars dir eval exec __import__ import_module modules __dict__ __globals__ getmembers "
-    "getmembers_static get_type_hints reload get_annotations __subclasses__ __type_params__"
-)
+LOOKUPS = words("""globals vars dir eval exec __import__ import_module modules __dict__ __globals__
+    getmembers getmembers_static get_type_hints reload get_annotations __subclasses__ __type_params__""")
 # Ways of looking something up by a name that need not be in the code. If it may be an attribute, all
 # attributes of the user's modules are encoded. If it may be anything, the code cannot be encoded. First the
 # functions that are called with a name, which may be a literal.
 _CALLED = dict.fromkeys(words("getattr hasattr format"), "an attribute")
 _CALLED |= dict.fromkeys(words("eval exec globals __import__ import_module modules"), "anything")
-_ATTRIBUTE = words(
-    "vars dir __dict__ __getattribute__ getmembers getmembers_static getattr_static attrgetter methodcaller "
-    "Formatter format_map vformat"
-)
-_ANYTHING = words(
-    "__globals__ __builtins__ builtins f_globals f_locals f_back getclosurevars get_objects get_referrers "
-    "spec_from_file_location "
-    # The encoding of code leaves out its position in the file, so code must not read that.
-    "co_firstlineno co_filename co_lines co_positions co_consts co_linetable co_lnotab f_lineno tb_lineno "
-    "__firstlineno__ getsource getsourcelines getcomments getframeinfo extract_stack extract_tb walk_stack "
-    "walk_tb"
-)
+_ATTRIBUTE = words("""vars dir __dict__ __getattribute__ getmembers getmembers_static getattr_static
+    attrgetter methodcaller Formatter format_map vformat""")
+_ANYTHING = words("""__globals__ __builtins__ builtins f_globals f_locals f_back getclosurevars get_objects
+    get_referrers spec_from_file_location""")
+# The encoding of code leaves out its position in the file, so code must not read that.
+_ANYTHING |= words("""co_firstlineno co_filename co_lines co_positions co_consts co_linetable co_lnotab
+    f_lineno tb_lineno __firstlineno__ getsource getsourcelines getcomments getframeinfo extract_stack
+    extract_tb walk_stack walk_tb""")
 _WAYS = dict.fromkeys(_ATTRIBUTE, "an attribute") | dict.fromkeys(_ANYTHING, "anything")
 # The same for names that count only if they come from one of the modules below: np.stack is something else.
 OF_PYTHON = words("locate resolve_name run_module run_path reload stack trace")

@@ -295,15 +295,11 @@ _BUILTIN = (
     *(types.WrapperDescriptorType, types.ClassMethodDescriptorType),
 )
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
-_SKIPPED = words(
-    "__dict__ __weakref__ __module__ __qualname__ __firstlineno__ __slotnames__ __abstractmethods__ "
-    "_abc_impl __static_attributes__ __dataclass_params__ __replace__ __annotate__ __annotate_func__ "
-    "__annotations_cache__ __conditional_annotations__ __classdictcell__ __match_args__"
-)
-_GENERATED = words(
-    "__new__ __init__ __repr__ __eq__ __hash__ __setattr__ __delattr__ __lt__ __le__ __gt__ __ge__ "
-    "__getstate__ __setstate__"
-)
+_SKIPPED = words("""__dict__ __weakref__ __module__ __qualname__ __firstlineno__ __slotnames__
+    __abstractmethods__ _abc_impl __static_attributes__ __dataclass_params__ __replace__ __annotate__
+    __annotate_func__ __annotations_cache__ __conditional_annotations__ __classdictcell__ __match_args__""")
+_GENERATED = words("""__new__ __init__ __repr__ __eq__ __hash__ __setattr__ __delattr__ __lt__ __le__ __gt__
+    __ge__ __getstate__ __setstate__""")
 
 
 def _is_generated(name: str, value: Any) -> bool:

@@ -18,10 +18,8 @@ from privatize.identity.settings import NAMED
 from privatize.identity.values import sequence, unordered
 
 # Attributes that Python adds to a class, computes from others, or extends while a program runs.
-SKIPPED = words(
-    "__dict__ __weakref__ __firstlineno__ __static_attributes__ __slotnames__ __annotations_cache__ "
-    "__classdictcell__ _abc_impl _value2member_map_"
-)
+SKIPPED = words("""__dict__ __weakref__ __firstlineno__ __static_attributes__ __slotnames__
+    __annotations_cache__ __classdictcell__ _abc_impl _value2member_map_""")
 _MAIN = frozenset({"__module__", "vars", "__dict__"})
 
 

@@ -121,14 +121,7 @@ def reach(value: Any, *, version: str | None = None) -> Reach:
     return Reach(digest, wanted, met.owners, met.lookups)
 
 
-def token(
-    value: Any,
-    label: str,
-    *,
-    version: str | None = None,
-    private: Private | None = None,
-    read: Read | None = None,
-) -> str | None:
+def token(value: Any, label: str, *, private: Private | None = None, **options: Any) -> str | None:
     """Return the fingerprint of a value; if it has none, warn and return None.
 
     Examples
@@ -136,7 +129,7 @@ def token(
     >>> token([1, "a"], "f") == token([1, "a"], "f") != token([2, "a"], "f")
     True
     """
-    found, what = attempt(value, version=version, private=private, read=read)
+    found, what = attempt(value, private=private, **options)
     if found is not None:
         return found
     if private is not None:  # the walk ended early: search the rest for private data

@@ -33,18 +33,14 @@ _encoded: dict[int, tuple[Any, bytes, list[Any]]] = {}
 _LOCKED = words("locked locked_lock acquire _is_owned")
 _TYPING = words("TypeVar ParamSpec TypeVarTuple NewType ForwardRef TypeAliasType")
 # The attributes that define the types above; `pickle` stores only their names.
-_TYPING_ATTRIBUTES = words(
-    "__name__ __qualname__ __doc__ __bound__ __constraints__ __supertype__ __value__ __type_params__ "
-    "__forward_arg__ __forward_module__ __forward_is_class__ __covariant__ __contravariant__ "
-    "__infer_variance__ __default__"
-)
+_TYPING_ATTRIBUTES = words("""__name__ __qualname__ __doc__ __bound__ __constraints__ __supertype__ __value__
+    __type_params__ __forward_arg__ __forward_module__ __forward_is_class__ __covariant__ __contravariant__
+    __infer_variance__ __default__""")
 # Modules whose objects depend on what cannot be read: the globals that code was compiled with, or state in
 # another process or in files.
 _HIDING = tuple(
-    words(
-        "numba. jax. jaxlib. torch.jit torch._dynamo torch._C joblib.memory joblib.parallel tempfile "
-        "multiprocessing.managers multiprocess.managers multiprocessing.sharedctypes"
-    )
+    words("""numba. jax. jaxlib. torch.jit torch._dynamo torch._C joblib.memory joblib.parallel
+    tempfile multiprocessing.managers multiprocess.managers multiprocessing.sharedctypes""")
 )
 
 

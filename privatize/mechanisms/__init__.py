@@ -22,12 +22,8 @@ __all__ += ["Mechanism", "as_mechanism"]
 DEFAULT = Laplace()
 """The mechanism if nobody names one. Functions with a mechanism of their own accept no other object."""
 
-_NAMED: dict[str, Callable[[], Mechanism]] = {
-    "laplace": Laplace,
-    "gaussian": Gaussian,
-    "exponential": Exponential,
-    "bernstein": Bernstein,
-}
+_NAMED: dict[str, Callable[[], Mechanism]] = {"laplace": Laplace, "gaussian": Gaussian}
+_NAMED |= {"exponential": Exponential, "bernstein": Bernstein}
 
 
 def as_mechanism(value: Any) -> Mechanism:

@@ -175,14 +175,8 @@ class Blocks(BaseMechanism):
             The privacy loss of all numbers together.
         """
         draw = _median if self.aggregate == "median" else _mean
-        columns = zip(
-            values.T,
-            self.lows,
-            self.highs,
-            self.structure.integers().tolist(),
-            shares(epsilon, self.weights),
-            strict=True,
-        )
+        integers, parts = self.structure.integers().tolist(), shares(epsilon, self.weights)
+        columns = zip(values.T, self.lows, self.highs, integers, parts, strict=True)
         return np.array([draw(*column) for column in columns])
 
     def noise_scale(self, b: int, epsilon: float) -> Vector | float:

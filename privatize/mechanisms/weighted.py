@@ -119,13 +119,8 @@ class Weighted:
         powers = self._powers + power
         with np.errstate(all="ignore"):  # a warning would reveal something about a private number
             divided = np.clip(np.ldexp(vector, -powers), -_LARGEST, _LARGEST)
-        noised = self.mechanism.release(
-            divided,
-            sensitivity=unit,
-            epsilon=epsilon,
-            delta=delta,
-            whole=np.zeros(len(vector), dtype=np.bool_),
-        )
+        none = np.zeros(len(vector), dtype=np.bool_)
+        noised = self.mechanism.release(divided, sensitivity=unit, epsilon=epsilon, delta=delta, whole=none)
         with np.errstate(all="ignore"):
             found = np.clip(np.ldexp(noised, powers), -_MOST, _MOST)
         # If a number is 1e300 times its noise, it is the same float in both outputs of a pair: otherwise the

@@ -18,6 +18,9 @@ from privatize.noise import exact
 from privatize.noise.exact import Integers, Stream, Vector, coarse, discrete_laplace, laplace_one
 from privatize.planning.gaussian import log2_1p_exp
 
+Mask = NDArray[np.bool_]
+SigmaOf = Callable[[float, float, float], float]
+
 
 def _exact(value: float) -> Fraction:
     """Return the smaller of a float's exact value and its shortest decimal."""
@@ -49,7 +52,7 @@ def laplace_grid(sensitivity: float, epsilon: float, floats: int) -> tuple[int, 
     return exponent, coarse(math.ceil(scale / grid)), coarse(math.ceil(scale * 2**shift)), shift
 
 
-def laplace(vector: Vector, sensitivity: float, epsilon: float, whole: NDArray[np.bool_]) -> Vector:
+def laplace(vector: Vector, sensitivity: float, epsilon: float, whole: Mask) -> Vector:
     """Return the vector with discrete Laplace noise, epsilon-private at this L1 sensitivity.
 
     `whole` coordinates are integers and stay so.
@@ -118,11 +121,7 @@ def _nearest(value: float, exponent: int) -> int:
 
 @functools.lru_cache(maxsize=1024)
 def gaussian_grid(
-    sensitivity: float,
-    epsilon: float,
-    delta: float,
-    size: int,
-    sigma_of: Callable[[float, float, float], float],
+    sensitivity: float, epsilon: float, delta: float, size: int, sigma_of: SigmaOf
 ) -> tuple[int, int]:
     """Return (exponent, sigma): the grid, and the standard deviation in its units.
 
@@ -147,12 +146,7 @@ def gaussian_grid(
 
 
 def gaussian(
-    vector: Vector,
-    sensitivity: float,
-    epsilon: float,
-    delta: float,
-    whole: NDArray[np.bool_],
-    sigma_of: Callable[[float, float, float], float],
+    vector: Vector, sensitivity: float, epsilon: float, delta: float, whole: Mask, sigma_of: SigmaOf
 ) -> Vector:
     """Return the vector with discrete Gaussian noise, (epsilon, delta)-private at this L2 sensitivity.
 

@@ -51,6 +51,7 @@ def _array(value: Any) -> list[Any]:
     return ["array", value.dtype.str, list(value.shape), hashlib.sha256(data).hexdigest()]
 
 
+_CODE = (type, types.FunctionType, types.BuiltinFunctionType, np.ufunc)
 _BY_TYPE: dict[type, Callable[[Any], Any]] = {
     **dict.fromkeys((type(None), bool, int, str), lambda value: value),
     **dict.fromkeys((float, complex, bytes), repr),
@@ -64,10 +65,7 @@ _BY_CLASS: list[tuple[Any, Callable[[Any], list[Any]]]] = [
     (np.generic, lambda value: ["numpy", value.dtype.str, repr(value.item())]),
     (np.dtype, lambda value: ["dtype", value.str]),
     (dict, lambda value: [name_of(type(value)), [_each(item) for item in value.items()]]),
-    (
-        type | types.FunctionType | types.BuiltinFunctionType | np.ufunc,
-        lambda value: ["named", _found(value)],
-    ),
+    (_CODE, lambda value: ["named", _found(value)]),
 ]
 
 

@@ -10,10 +10,8 @@ from privatize.outputs.refusals import refusal
 from privatize.outputs.structure import Array, Branch, Number, Structure, Tensor
 
 # An output is described by the first of these whose `of` accepts it.
-_NODES: tuple[type[Structure], ...] = (
-    *(Number, Array, Frame, Tensor, Model),
-    *(List, Tuple, NamedTuple, Dict, Dataclass),
-)
+_NODES: tuple[type[Structure], ...] = (Number, Array, Frame, Tensor, Model)
+_NODES += (List, Tuple, NamedTuple, Dict, Dataclass)
 _BY_TAG = {tag: node for node in _NODES for tag in node.tags}
 
 

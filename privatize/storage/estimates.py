@@ -196,10 +196,8 @@ class Store:
         """Change a column of JSON and return its content, or None if the entry has another seed by now."""
         locked = " FOR UPDATE" if self.database.postgres else ""  # sqlite has one writer anyway
         with self.database.transaction() as run:
-            rows = run(
-                f"SELECT {column} FROM estimates WHERE key = ? AND seed = ?{locked}",  # noqa: S608 - ours
-                *(key, str(seed)),
-            )
+            which = f"estimates WHERE key = ? AND seed = ?{locked}"
+            rows = run(f"SELECT {column} FROM {which}", key, str(seed))  # noqa: S608 - ours
             if not rows:
                 return None
             changed = change(json.loads(rows[0][0] or "{}"))

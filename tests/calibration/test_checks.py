@@ -8,15 +8,32 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
-from privatize import plan, samplers
+from privatize import (
+    plan,
+    privatize,
+    samplers,
+    sums,
+)
 from privatize.calibration.checks import check_trusted, largest
 from privatize.calibration.evaluators.choose import evaluator
+from privatize.calibration.evaluators.summed import SummedEvaluator
 from privatize.errors import (
+    InfiniteSensitivityError,
     NotReproducibleError,
+    OutputError,
     PairError,
+    SamplerError,
+    SettingsError,
+    ZeroSensitivityError,
 )
+from privatize.mechanisms.base import l1
+from privatize.samplers import Distribution
+from privatize.samplers.base import traits_of
+from privatize.sums import additive
 from tests.calibration.estimates import estimate
+from tests.cases import for_each
 
 UNIT = samplers.uniform(0, 1)
 
@@ -166,3 +183,187 @@ def test_flaky_failure_is_refused():
 
     with pytest.raises(NotReproducibleError):
         estimate(flaky)
+
+
+class TestRefusals:
+    """A function that is no sum over records is refused: two records do not show its gap."""
+
+    @for_each("n", [1, 2, 30, 20_000])
+    @for_each("average", [True, False])
+    @for_each(
+        "g",
+        [
+            lambda x: x - x.mean(),
+            lambda x: x - 1e-3 * x.mean(),
+            lambda x: np.argsort(np.argsort(x)) / len(x),
+            lambda x: x * np.arange(len(x)),
+            lambda x: x * (1 + np.arange(len(x)) % 2),
+            lambda x: x * np.random.random(len(x)),
+            lambda x: x / len(x),
+            lambda x: np.minimum(x, np.quantile(x, 0.99)),
+            lambda x: 1e6 + x - 1e-3 * x.max(),
+        ],
+        ids=["centered", "a little", "rank", "place", "parity", "random", "size", "quantile", "offset"],
+    )
+    def test_rows_that_depend_on_other_records(self, g, average, n):
+        """A row that depends on other records would hide most of the gap."""
+        with pytest.raises(PairError, match=r"disagrees with plain evaluation.*Fix it, or leave"):
+            estimate(additive(g, average=average), n=n)
+
+    def test_a_sum_that_differs_from_its_rows(self):
+        """A function that does not add up its rows would be calibrated by those rows."""
+
+        class Twice(sums.Additive):
+            def __call__(self, *args, **kwargs):
+                return 2 * super().__call__(*args, **kwargs)
+
+        with pytest.raises(PairError, match="two records give the gap") as caught:
+            estimate(Twice(np.square))
+        assert caught.value.evaluated == pytest.approx(2 * caught.value.pair, rel=1e-6)
+
+    def test_refusals_are_remembered(self):
+        """A user could avoid the check by trying again, or get another class of error the second time."""
+
+        class Twice(sums.Additive):
+            def __call__(self, *args, **kwargs):
+                return 2 * super().__call__(*args, **kwargs)
+
+        private = privatize(epsilon=1, gamma=0.2, sampler=UNIT, seed=1)
+        for function in (additive(lambda x: x - x.mean()), Twice(np.square)):
+            for _ in range(2):
+                with pytest.raises(PairError, match="disagrees"):
+                    private(function).estimate(100)
+
+    def test_records_on_which_it_fails(self):
+        """Records that fail in one of a thousand cases are in few pairs, but in almost every dataset."""
+
+        def g(x):
+            if (x > 0.997).any():
+                raise ValueError("too large")
+            return x
+
+        for function in (
+            g,
+            lambda x: np.where(x > 0.997, np.nan, x),
+            lambda x: np.where(x > 0.997, 1e305, x),
+        ):
+            with pytest.raises((PairError, InfiniteSensitivityError)):
+                estimate(additive(function), n=2000, plan=plan(0.2, 600))
+
+    def test_only_the_pairs_that_fail_are_infinite(self):
+        """If one record fails, all pairs of its block would be infinite."""
+
+        def g(x):
+            if (x > 0.99).any():
+                raise ValueError("too large")
+            return x
+
+        pairs = evaluator(additive(g), n=1, sampler=UNIT, norm=l1, seed=1)
+        found = pairs.evaluate((0, 256), pairs.learned)
+        drawn = pairs.pairs.records(0).reshape(256, 2)
+        assert np.array_equal(np.isinf(found.gaps), (drawn > 0.99).any(axis=1))
+        assert "too large" in found.cause.text
+
+    def test_failures_are_shown(self):
+        """The error for a sum that fails on all records would not have the first cause."""
+        with pytest.raises(InfiniteSensitivityError, match="ZeroDivisionError"):
+            estimate(additive(lambda x: 1 / 0))
+
+    @pytest.mark.parametrize(
+        "g", [lambda x: x.mean(), lambda x: x[x > 0.5], lambda x: x.astype(str), lambda x: x[:1]]
+    )
+    def test_rows_for_each_record(self, g):
+        """A function that adds up by itself, or drops records, would be refused without a remedy."""
+        with pytest.raises(OutputError, match="one number, or one row of numbers, for each"):
+            estimate(additive(g))
+
+    def test_zero(self):
+        """A constant sum would get a tiny sensitivity from what is added for rounding."""
+        with pytest.raises(ZeroSensitivityError):
+            estimate(additive(lambda x: np.full(len(x), 0.1)))
+
+    def test_drift(self):
+        """A function that remembers earlier calls is refused."""
+        calls = []
+
+        def g(x):
+            calls.append(1)
+            return x * (1 + 1e-3 * len(calls))
+
+        with pytest.raises(NotReproducibleError):
+            estimate(additive(g))
+
+    @pytest.mark.parametrize(
+        "draw",
+        [
+            lambda n, rng: np.sort(rng.random(n)),
+            lambda n, rng: rng.permutation(n) / 1.0,
+            lambda n, rng: rng.random(n) * math.sqrt(n),
+        ],
+    )
+    def test_samplers_whose_records_depend_on_each_other(self, draw):
+        """Two adjacent records of a sorted draw are far closer than two records of P."""
+        with pytest.raises(SamplerError, match="independent"):
+            estimate(additive(np.positive), n=5000, sampler=samplers.from_function(draw, independent=True))
+
+    @pytest.mark.parametrize("attested", [False, True])
+    def test_samplers_of_users_need_independent_true(self, attested):
+        """A sampler may draw rare records at positions, or in numbers, that two records never show."""
+
+        def strata(n, rng):
+            rare = int(0.15 * n)
+            return np.concatenate([1000 + rng.random(rare), rng.random(n - rare)])
+
+        P = samplers.from_function(strata, independent=attested)
+        assert traits_of(P).iid == attested
+        assert ("independent=True" in repr(P)) == attested
+        if not attested:
+            assert estimate(additive(np.positive), n=500, sampler=P).value > 1  # 1000 / 500, nearly
+        for other in (
+            samplers.labelled(samplers.uniform(0, 1), lambda x: np.sort(x)),
+            samplers.uniform(0, 1).map(np.sqrt).map(lambda x: x + 1),
+        ):
+            assert not traits_of(other).iid
+        for ours in (
+            samplers.uniform(0, 1).map(np.sqrt),
+            samplers.bootstrap(np.arange(20.0)),
+            samplers.as_sampler(stats.expon()),
+            samplers.table(a=samplers.uniform(0, 1)),
+        ):
+            assert traits_of(ours).iid
+
+    def test_exchangeable_records_need_entire_datasets(self):
+        """Records that share a parameter are not independent, so entire datasets are drawn."""
+
+        class Shared(Distribution):
+            independent = False
+
+            def draw(self, n, rng):
+                return rng.normal() + rng.random(n)
+
+        pairs = evaluator(sums.means(), n=40, sampler=Shared(), norm=l1, seed=1)
+        assert not isinstance(pairs, SummedEvaluator) and pairs.block == 256
+        assert np.array_equal(
+            estimate(sums.means(), sampler=Shared()).gaps,
+            estimate(lambda x: sums.means()(x), sampler=Shared()).gaps,
+        )
+
+    @pytest.mark.parametrize("wrong", [3, "mean", None])
+    def test_not_callable(self, wrong):
+        """An argument that is no function, or an average= that is no bool, would fail only later."""
+        with pytest.raises(SettingsError, match="average="):
+            additive(np.square, average=wrong)
+        if wrong is not None:
+            with pytest.raises(SettingsError, match="cannot be called"):
+                additive(wrong)
+
+    def test_twice(self):
+        """A sum of a sum is a mistake."""
+        with pytest.raises(SettingsError, match="already"):
+            additive(sums.means())
+
+    def test_integers_do_not_wrap(self):
+        """A sum beyond 2^62 would become a negative number."""
+        with pytest.raises(OutputError, match="too large"):
+            additive(np.positive, average=False)(np.full(4, 2**61))
+        assert additive(np.positive, average=False)(np.full(3, 255, dtype=np.uint8)) == 765

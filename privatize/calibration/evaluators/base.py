@@ -287,10 +287,8 @@ class Evaluator:
 
     def outputs(self, index: int) -> tuple[Vector, Vector]:
         """Return the flat outputs on both neighbours of one pair, which is known to work."""
-        with (
-            rng_guard(self.s0) as rng,
-            collected_warnings(self.warned),
-        ):  # these pairs have been evaluated before
+        # Its warnings are not shown: it has been evaluated before.
+        with rng_guard(self.s0) as rng, collected_warnings(self.warned):
             a, b = self.both(self.pairs.pair_at(index), rng)
         return np.atleast_1d(a), np.atleast_1d(b)
 

@@ -73,14 +73,9 @@ class Surroundings:
         folder = None
         with contextlib.suppress(OSError):  # it may have been deleted
             folder = os.getcwd()  # noqa: PTH109 - a string
-        return cls(
-            tuple(warnings.filters),
-            {**np.geterr(), "call": np.geterrcall()},
-            decimal.getcontext().copy(),
-            sys.getrecursionlimit(),
-            folder if local else None,
-            dict(os.environ) if local else None,
-        )
+        floating, decimals = {**np.geterr(), "call": np.geterrcall()}, decimal.getcontext().copy()
+        own = (folder, dict(os.environ)) if local else (None, None)
+        return cls(tuple(warnings.filters), floating, decimals, sys.getrecursionlimit(), *own)
 
     def apply(self) -> None:
         """Give this process the sender's settings, until the next job."""
@@ -129,9 +124,8 @@ def pack(job: Packable, *, local: bool = True) -> Package:
     except Exception as error:  # a user's class may raise anything
         raise not_packable(f"inspecting it raised {type(error).__name__}: {error}") from error
     if lookups := sorted(set().union(*(part.lookups for part in parts.values()))):
-        raise not_packable(
-            f"its code uses {lookups[0]!r}, which can find what the code does not name and so is not sent"
-        )
+        raise not_packable(f"""its code uses {lookups[0]!r}, which can find what the code does not name and so
+            is not sent""")
     wanted = _wanted([part.modules for part in parts.values()])
     owners = set(wanted).union(*(part.owners for part in parts.values()))
     named = {name: sys.modules[name] for name in sorted(wanted) if name in sys.modules}

@@ -168,10 +168,8 @@ def _owner(array: Any, met: list[Any]) -> Any:
         if first <= start and stop <= last and array.flags.forc and not known.dtype.hasobject:
             raise _PartFirstError(array)
         if array.flags.writeable or known.flags.writeable:
-            raise not_packable(
-                f"two arrays that it uses share memory, of shapes {known.shape} and {array.shape}; use a "
-                f"copy() of one"
-            )
+            raise not_packable(f"""two arrays that it uses share memory, of shapes {known.shape} and
+                {array.shape}; use a copy() of one""")
     met.append(array)
     return None
 

@@ -249,11 +249,8 @@ def _refuse_changes(event: str, args: tuple[Any, ...]) -> None:
 
 def _limit(limits: Limits) -> None:
     """Limit what this process can use, and what it can leave behind."""
-    wanted = {
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_FSIZE: 0,
-        resource.RLIMIT_CPU: limits.seconds + int(time.process_time()),
-    }
+    wanted = {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: 0}
+    wanted[resource.RLIMIT_CPU] = limits.seconds + int(time.process_time())
     with contextlib.suppress(OSError):  # elsewhere the system does not report what is used, or has no limit
         used = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
         wanted |= {resource.RLIMIT_DATA: used + limits.memory, resource.RLIMIT_MSGQUEUE: 0}

@@ -13,7 +13,8 @@ from privatize.execution.processes.forking import DONE, READY, THREADED, Limits,
 from privatize.execution.processes.pool import _uninterrupted, pool
 from privatize.execution.processes.worker import StartMethod
 
-Answers = Generator[tuple[int, bytes], None, None]
+Block = tuple[int, bytes]  # the number of a block, with its content or its answer
+Again = Callable[[int], bytes]
 
 
 class _LostError(Exception):
@@ -72,7 +73,7 @@ class Template:
             self.process = method.start(serve, (end, limits, late), module)
         self.control = socket.socket(fileno=os.dup(self.pipe.fileno()))
 
-    def run(self, blocks: Iterator[tuple[int, bytes]], size: int, lanes: int) -> Iterator[tuple[int, bytes]]:
+    def run(self, blocks: Iterator[Block], size: int, lanes: int) -> Iterator[Block]:
         """Evaluate blocks, and yield the number of each with its answer, or with nothing if it failed."""
         from multiprocess import connection
 
@@ -151,13 +152,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def evaluate(
-    package: Package,
-    blocks: Iterable[tuple[int, bytes]],
-    again: Callable[[int], bytes],
-    size: int,
-    limits: Limits,
-    lanes: int,
-) -> Answers:
+    package: Package, blocks: Iterable[Block], again: Again, size: int, limits: Limits, lanes: int
+) -> Generator[Block, None, None]:
     """Evaluate blocks, each in a process of its own, and yield the number of each with its answer.
 
     Parameters
@@ -186,8 +182,8 @@ def evaluate(
 
 
 def _attempt(
-    package: Package, blocks: Iterator[tuple[int, bytes]], size: int, limits: Limits, lanes: int
-) -> Generator[tuple[int, bytes], None, list[int]]:
+    package: Package, blocks: Iterator[Block], size: int, limits: Limits, lanes: int
+) -> Generator[Block, None, list[int]]:
     """Evaluate blocks with one template; return those that were running if the template is lost."""
     template = Template()
     try:

@@ -101,12 +101,8 @@ def _preparation(name: str) -> dict[str, Any]:
     """Return what a worker begins with: the parent's folders, but not its script."""
     from multiprocess import process
 
-    facts = {
-        "name": name,
-        "authkey": process.current_process().authkey,
-        "sys_path": list(sys.path),
-        "sys_argv": list(sys.argv),
-    }
+    facts = {"name": name, "authkey": process.current_process().authkey}
+    facts |= {"sys_path": list(sys.path), "sys_argv": list(sys.argv)}
     with contextlib.suppress(OSError):  # the folder may have been deleted
         facts["dir"] = os.getcwd()  # noqa: PTH109 - a string
     return facts

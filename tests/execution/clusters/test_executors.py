@@ -1,10 +1,12 @@
 """On executors of others a lost or broken one is named, and never costs a pair."""
 
 import concurrent.futures
+import dataclasses
 import multiprocessing.pool
 import os
 import threading
 import time
+from pathlib import Path
 
 import multiprocess
 import numpy as np
@@ -12,7 +14,9 @@ import pytest
 
 from privatize import plan
 from privatize.errors import ExecutionError
-from tests.execution.evaluated import Mapper, estimate
+from privatize.execution.clusters import executors
+from privatize.execution.clusters.executors import Mapped
+from tests.execution.evaluated import Mapper, OddPool, estimate
 
 
 def mean(x):
@@ -110,3 +114,28 @@ class TestExecutors:
         assert expected.failed == 1
         found = estimate(hangs, spawned, timeout=20, plan=plan(0.2, 150))
         assert np.array_equal(found.gaps, expected.gaps)
+
+
+def test_threads_of_other_processes_are_not_used(monkeypatch, tmp_path):
+    """A cluster's worker with several threads evaluates in a separate process, which has one thread."""
+    folder = str(tmp_path)
+
+    def named(x):
+        thread, main = threading.current_thread(), threading.main_thread()
+        Path(folder, f"{thread is main} {os.getpid()}").touch()
+        return float(x.mean())
+
+    # As if the orders came from another process.
+    submit, sender = Mapped.submit, ("another process", 0)
+    monkeypatch.setattr(
+        Mapped, "submit", lambda self, order: submit(self, dataclasses.replace(order, sender=sender))
+    )
+    try:
+        found = estimate(named, OddPool())
+    finally:
+        while executors._pools:
+            executors._pools.pop().close()
+    assert np.array_equal(found.gaps, estimate(mean).gaps)
+    seen = {path.name for path in Path(folder).iterdir()}
+    # Some pairs are evaluated again in the caller's thread of this process.
+    assert all(name.startswith("True") for name in seen) and len(seen) == 2

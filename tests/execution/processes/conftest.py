@@ -6,7 +6,7 @@ import signal
 import numpy as np
 import pytest
 
-from privatize.execution.clusters import orders
+from privatize.execution.clusters import executors
 from privatize.execution.processes import pool as processes
 from tests.execution.processes.programs import Program, below_servers, estimate, mean, until, workers
 
@@ -30,8 +30,8 @@ def hung(monkeypatch, tmp_path):
 @pytest.fixture(scope="module", autouse=True)
 def _no_other_pools():
     """End the workers that other tests' `map` in this process has left for the next order."""
-    while orders._pools:
-        orders._pools.pop().close()
+    while executors._pools:
+        executors._pools.pop().close()
 
 
 @pytest.fixture(autouse=True)
