@@ -271,3 +271,10 @@ def test_the_charge_is_there_if_the_process_dies(tmp_path):
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=False, timeout=120)
     assert done.returncode == 7
     assert Budget.begun("dying", tmp_path / "ledger.db").spent.epsilon == 0.25
+
+
+def test_a_family_of_p(quiet):
+    """Under a family, only records outside the support of all of its members are changed."""
+    family = [samplers.uniform(0, 1), samplers.uniform(0, 2)]
+    found = mean_of(family).changed(np.array([0.5, 1.5, 2.5]), epsilon=1)
+    assert [(each.kind, each.count) for each in found.counts] == [("clipped", 1), ("filled", 0)]
