@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from privatize.data import frames
-from privatize.data.clipping import is_missing
-from privatize.data.columns import Column, array_of, kind_of, values_of
+from privatize.data.clipping import is_missing, objects
+from privatize.data.columns import Column, kind_of, values_of
 from privatize.data.support import split
 
 Edit = Callable[[str, Column, Any], Column]
@@ -28,7 +28,7 @@ def edited(data: Any, edit: Edit, support: Any = None, label: str = "value") -> 
     label : str
         What a column without a name is called.
 
-    Sparse matrices, tensors, structured arrays and lists of other things than values are not edited.
+    Values in lists are objects. Sparse matrices, tensors and structured arrays are not edited.
 
     Examples
     --------
@@ -74,11 +74,7 @@ def _edited_list(data: list[Any], edit: Edit, support: Any, label: str) -> Any:
         ends = zip(names, split(support, names), strict=True)
         parts = {name: _edited_list([each[name] for each in data], edit, end, name) for name, end in ends}
         return [dict(zip(names, record, strict=True)) for record in zip(*parts.values(), strict=True)]
-    missing = np.array([is_missing(value) for value in data], dtype=bool)
-    present = [value for value in data if not is_missing(value)]
-    kinds = {type(value) for value in present}
-    if len(kinds) != 1 or not kinds <= {int, float, bool, str}:
-        return data
-    column = Column(array_of([present[0] if is_missing(value) else value for value in data]), missing)
+    # As objects: whether all of a few values are integers must not decide what happens to them.
+    column = Column(objects([None if is_missing(value) else value for value in data]))
     made = edit(label, column, support)
-    return data if made is column else made.listed()
+    return data if made is column else made.array().tolist()

@@ -201,6 +201,8 @@ _WRITTEN |= {
     "columns",
     "truncated",
     "clipped",
+    "perturbed",
+    "change",
     "mixture",
     "blobs",
     "fixed size",

@@ -56,20 +56,23 @@ class Change(Kind):
 
     def __post_init__(self) -> None:
         # The same numbers make the same change, whether they are 1 or 1.0, in lists or in tuples.
-        own = {
-            "spread": tuple(
-                (name, Frozen(factor), center if isinstance(center, str) else Frozen(center), bool(whole))
-                for name, factor, center, whole in self.spread
-            ),
-            "thinned": tuple((name, tuple(values), Frozen(kept)) for name, values, kept in self.thinned),
-            "swapped": tuple(
-                (name, tuple(values), tuple(others), Frozen(shares))
-                for name, values, others, shares in self.swapped
-            ),
-            "added": tuple((name, what, Frozen(share)) for name, what, share in self.added),
-        }
-        for name, value in own.items():
-            object.__setattr__(self, name, value)
+        try:
+            own: dict[str, list[Any]] = {
+                "spread": [
+                    (a, Frozen(b), c if type(c) is str else Frozen(c), bool(d)) for a, b, c, d in self.spread
+                ],
+                "thinned": [(a, tuple(b), Frozen(c)) for a, b, c in self.thinned],
+                "swapped": [(a, tuple(b), tuple(c), Frozen(d)) for a, b, c, d in self.swapped],
+                "added": [
+                    (a, {"zeros": "zeros", "missing": "missing"}[b], Frozen(c)) for a, b, c in self.added
+                ],
+            }
+        except (TypeError, ValueError, KeyError):
+            raise SamplerError("""Change(): a step is spread=[(column, factor, center, whole)],
+                thinned=[(column, values, kept)], swapped=[(column, values, others, shares)] or
+                added=[(column, "zeros" or "missing", share)].""") from None
+        for name, steps in own.items():
+            object.__setattr__(self, name, tuple(steps))
 
     @property
     def columns(self) -> frozenset[str]:
@@ -92,7 +95,8 @@ class Change(Kind):
             parts.append(f"{_listed(names)} {'are' if len(names) > 1 else 'is'} {how} as spread out")
         fewer = [f"{_some(step[1])} of `{step[0]}`" for step in (*self.thinned, *self.swapped)]
         if fewer:
-            parts.append(f"{_listed(fewer)} {'are' if len(fewer) > 1 else 'is'} half as frequent")
+            one = len(fewer) == sum(len(step[1]) for step in (*self.thinned, *self.swapped)) == 1
+            parts.append(f"{_listed(fewer)} {'is' if one else 'are'} half as frequent")
         kinds = dict.fromkeys({"zeros": "zeros", "missing": "missing values"}[step[1]] for step in self.added)
         if kinds:
             parts.append(f"{' and '.join(kinds)} are more frequent")
@@ -244,7 +248,8 @@ def support_for(sampler: Any) -> Any:
 
 def has_columns(sampler: Any) -> TypeGuard[Any]:
     """Tell whether a sampler draws columns, `drawn`, of which it makes datasets, `assemble`."""
-    return type(sampler) in KINDS and hasattr(sampler, "assemble")
+    own = type(sampler) in KINDS and hasattr(sampler, "assemble")
+    return own and (not hasattr(sampler, "parent") or has_columns(sampler.parent))
 
 
 def _is_columns(drawn: Any) -> bool:
@@ -290,7 +295,7 @@ def fitting(change: Any, sampler: Any) -> Change:
     if getattr(sampler, "independent", True) is False and change.thinned:
         raise SamplerError(f"""{sampler!r} draws records that share a parameter, and a record that is drawn
             again would have another one. Use a change that swaps values.""")
-    few = leaves_of(drawn_by(sampler, 2, np.random.default_rng(0)), support_for(sampler))
+    few = leaves_of(drawn_by(sampler, 100, np.random.default_rng(0)), support_for(sampler))
     unknown = sorted(change.columns - {label for label, _, _ in few})
     if unknown:
         raise SamplerError(f"""{change!r} names {unknown[0]!r}, which is no column of P. The columns are

@@ -107,6 +107,7 @@ class Seen:
     """
 
     def __init__(self, sampler: Any) -> None:
+        sampler = sampler.inner if getattr(sampler, "tag", None) == "fixed size" else sampler
         support = support_for(sampler)
         few = drawn_by(sampler, 2, np.random.default_rng(0))
         width = sum(column.values.size for _, column, _ in leaves_of(few, support)) // 2

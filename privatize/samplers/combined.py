@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from privatize.data import frames, records
 from privatize.data import support as domains
-from privatize.data.columns import array_of
+from privatize.data.columns import Column, array_of
 from privatize.errors import SamplerError
 from privatize.samplers.base import Rng, Sampler, Traits, kind, name_of, some, support_of, with_rng
-from privatize.samplers.change import Change
+from privatize.samplers.change import drawn_by, support_for
 from privatize.samplers.distribution import Distribution, Supported, as_part, names_of
 from privatize.samplers.families import Family
 from privatize.samplers.foreign import as_sampler, is_function
@@ -248,10 +248,15 @@ class _Split(Distribution):
             y = frames.select(drawn, self.label)
         return frames.select(drawn, list(self.others)), y
 
-    def changed(self, change: Change) -> Distribution:
-        if change.columns <= {self.label, *self.others}:  # much faster than to change frames
-            return replace(self, parent=self.parent.changed(change))
-        return super().changed(change)
+    def drawn(self, n: int, rng: Rng) -> Any:
+        return drawn_by(self.parent, n, rng)
+
+    def assemble(self, columns: dict[str, Column]) -> Any:
+        return self.split(cast("Any", self.parent).assemble(columns))
+
+    @property
+    def supports(self) -> Any:
+        return support_for(self.parent)
 
     def _support(self) -> Any:
         return self.own

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -474,11 +474,18 @@ class Projection(Distribution):
         """Return a dataset of n records."""
         return _own_kind(self.parent).select(self.parent, n, rng, self.wanted)
 
-    def changed(self, change: Change) -> Distribution:
-        """Return the distribution of changed records: of the same columns of a changed table, if possible."""
-        if change.columns <= set(self.columns):  # much faster than to change a frame
-            return replace(self, parent=self.parent.changed(change))
-        return super().changed(change)
+    def drawn(self, n: int, rng: Rng, wanted: tuple[str, ...] | None = None) -> Any:
+        """Draw the columns of n records, or the wanted ones, if the table can."""
+        return cast("Any", self.parent).drawn(n, rng, wanted or self.columns)
+
+    def assemble(self, columns: dict[str, Column], wanted: Any = None) -> Any:
+        """Return columns, or the wanted ones, in the container that it draws."""
+        return cast("Any", self.parent).assemble(columns, self.wanted if wanted is None else wanted)
+
+    @property
+    def supports(self) -> dict[str, Any]:
+        """What the values of each column lie in."""
+        return {name: support_for(self.parent)[name] for name in self.columns}
 
     def column(self, n: int, rng: Rng) -> Column:
         """Return n values for a column of a table."""

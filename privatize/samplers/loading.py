@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from privatize.errors import SamplerError
+from privatize.samplers.change import Change
 from privatize.samplers.combined import blobs, labelled, mixture
 from privatize.samplers.distribution import Distribution
 from privatize.samplers.learned import Learned
@@ -21,8 +22,8 @@ _MAKERS: dict[str, Callable[..., Any]] = {
     each.__name__: each
     for each in (uniform, integers, normal, boolean, categorical, choice, dates, with_missing)
 }
-_MAKERS |= {each.__name__: each for each in (table, labelled, mixture, blobs)}
-_METHODS = ("truncated", "clip", "fixed")
+_MAKERS |= {each.__name__: each for each in (table, labelled, mixture, blobs, Change)}
+_METHODS = ("truncated", "clip", "fixed", "changed")
 
 
 def load(path: str | os.PathLike[str]) -> Distribution:

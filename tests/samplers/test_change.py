@@ -281,6 +281,9 @@ def test_a_change_that_does_not_fit_is_refused():
     """A member would silently be P itself."""
     with pytest.raises(SamplerError, match="names 'age', which is no column"):
         uniform(0, 1).changed(Change(spread=[("age", 0.5, 0, False)]))
+    for wrong in ({"spread": [("age", 0.5)]}, {"added": [("age", "ones", 0.1)]}, {"thinned": 3}):
+        with pytest.raises(SamplerError, match="a step is spread="):
+            Change(**wrong)
     with pytest.raises(SamplerError, match="a change is needed"):
         uniform(0, 1).changed(0.5)
 
@@ -293,7 +296,7 @@ def test_a_change_that_does_not_fit_is_refused():
         (Change(spread=[("X", [0.5, 1, 1], 0, False)]), "`X[0]` is half as spread out"),
         (Change(spread=[("a", 3, 1, False)]), "`a` is 3 times as spread out"),
         (Change(thinned=[("sex", ["F"], 0.3)]), "'F' of `sex` is half as frequent"),
-        (Change(swapped=[("c", [1, 2, 3, 4], [5], [1])]), "1, 2, 3 and 1 others of `c` is half as frequent"),
+        (Change(swapped=[("c", [1, 2, 3, 4], [5], [1])]), "1, 2, 3 and 1 others of `c` are half as frequent"),
         (Change(added=[("a", "missing", 0.1)]), "missing values are more frequent"),
     ],
 )

@@ -30,7 +30,7 @@ def rng(seed=0):
 def test_a_p_that_is_loaded_is_the_p_that_was_saved(code, tmp_path):
     """A team would calibrate under different P, and a ledger would refuse to add their answers."""
     P = make(code)
-    if any(word in code for word in ("scipy", "tz=", "load(", "changed", "family")):
+    if any(word in code for word in ("scipy", "tz=", "load(", "family")):
         with pytest.raises(SamplerError, match="cannot be saved"):
             P.save(tmp_path / FILE)
         return
