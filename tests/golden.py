@@ -30,6 +30,7 @@ from privatize.mechanisms.weighted import Weighted
 
 FILE = Path(__file__).parent / "golden.json"
 DECLARED = Path(__file__).parent / "declared.json"
+FIXTURES = Path(__file__).parent / "fixtures"
 SIZES = (1, 2, 7, 100)
 
 
@@ -173,6 +174,7 @@ def sampler_cases():
         s.labelled(s.table(people, frame="pyarrow"), "age"),
         s.labelled(s.uniform(0, 1, size=2), summed, support=[0, 1]),
         s.labelled(s.uniform(0, 1, size=2), s.boolean(0.3)),
+        *(s.load(FIXTURES / f"learned_{form}.json") for form in ("table", "array", "pair")),
         s.mixture([s.normal(0, 1), s.uniform(5, 6)]),
         s.mixture([s.integers(0, 9), s.integers(90, 99), s.integers(50, 51)], weights=[1, 2, 0]),
         s.mixture([s.table(people), s.table(people)], weights=[0.9, 0.1]),

@@ -129,7 +129,7 @@ class Kind:
         table(age=integers(0, 120))
         """
         content = {"privatize": "P", "version": 1, **self.content()}
-        Path(path).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        Path(path).write_text(json.dumps(content) + "\n", encoding="utf-8")
 
 
 KINDS: set[type[Kind]] = set()

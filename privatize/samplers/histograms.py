@@ -26,6 +26,7 @@ Vector = NDArray[np.float64]
 BINS = 32  # of a column that is learned by itself
 PAIRED_BINS = 16  # of each of two columns that are learned together
 AS_THEY_ARE = 256  # integers, or days, with at most as many values have a cell for each
+FEW = 8  # integers with at most as many values are like categories
 WEIGHT = 1 << 16  # what the weights of all cells sum to
 
 
@@ -260,10 +261,12 @@ def _denoised(noisy: Vector, cells: Cells, n: int, scale: float) -> Vector:
     found, bins, rest = np.maximum(noisy, 0.0), cells.bins, len(cells.starts.array)
     single = found[bins:rest]
     single[single < 2 * scale] = 0.0
-    fixed = found[rest : rest + len(cells.values)]
-    np.maximum(fixed, scale / 2, out=fixed)  # an empty group is the worst guess
+    few = bins if cells.step and bins <= FEW else 0  # flags and short scales, which are like categories
+    least = min(scale / 2, 0.03 * n)  # an empty group is the worst guess
+    found[:few] = np.maximum(found[:few], least)
+    found[rest : rest + len(cells.values)] = np.maximum(found[rest : rest + len(cells.values)], least)
     left = max(n - found[bins:].sum(), 0.0)  # n is public
-    if bins:
+    if bins > few:
         found[:bins] = left * np.array(_spread(noisy[:bins], cells.widths.array[:bins], scale))
     return found
 

@@ -90,14 +90,15 @@ class _Arrays(Layout):
     """Arrays whose records have several coordinates."""
 
     def _described(self) -> tuple[list[str], list[Any]]:
-        return _coordinates("", some(self.within), support_of(self.within))
+        self.example = some(self.within)
+        return _coordinates("", self.example, support_of(self.within))
 
     def columns(self, n: int, rng: Rng, wanted: Sequence[str]) -> list[Column]:
         every = dict(zip(self.names, _columns(self.within.draw(n, rng)), strict=True))
         return [every[name] for name in wanted]
 
     def put(self, columns: dict[str, Column]) -> Any:
-        return _array(list(columns.values()), some(self.within))
+        return _array(list(columns.values()), self.example)
 
 
 class _Pairs(Layout):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import math
+import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import field, fields
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from privatize.errors import SamplerError
 from privatize.samplers.base import Rng, code_of, draw, kind
 from privatize.samplers.distribution import Distribution
 from privatize.samplers.histograms import WEIGHT, Cells
-from privatize.samplers.layouts import Layout, layout_of
+from privatize.samplers.layouts import layout_of
 from privatize.samplers.parameters import Frozen
 
 Places = NDArray[np.intp]
@@ -65,46 +66,21 @@ class Learned(Distribution):
 
     def assemble(self, columns: dict[str, Column], wanted: str | list[str] | None = None) -> Any:
         """Return columns, or the wanted ones, in the container that is drawn."""
-        return self._layout.put(columns) if wanted is None else self._layout.select(columns, wanted)
+        layout = _prepared(self).layout
+        return layout.put(columns) if wanted is None else layout.select(columns, wanted)
 
     @property
     def supports(self) -> dict[str, Any]:
         """What the values of each column lie in."""
-        return dict(zip(self._layout.names, self._layout.supports, strict=True))
+        return dict(zip(_prepared(self).layout.names, _prepared(self).layout.supports, strict=True))
 
     def drawn(self, n: int, rng: Rng, wanted: tuple[str, ...] | None = None) -> dict[str, Column]:
         """Draw the wanted columns of n records."""
-        every = self._layout.names
-        chosen = tuple(every) if wanted is None else wanted
-        # Some records are drawn from `within`, with all of their columns.
-        others = np.flatnonzero(rng.random(n) < self.mixed)
-        given = dict(zip(chosen, self._layout.columns(len(others), rng, chosen), strict=True))
-        found = {}
-        for name, places in self._places(n, rng, chosen).items():
-            if name in given:
-                made = self._drawing[name].column(places, rng)
-                found[name] = _put(made, others, given[name])
-        return {name: found[name] for name in chosen}
-
-    def _places(self, n: int, rng: Rng, wanted: Sequence[str]) -> dict[str, Places]:
-        """Draw the cells of the wanted columns, and of those that they depend on."""
-        found: dict[str, Places] = {}
-        for names, table in self._tables:
-            if not set(wanted) & self._connected[names[0]]:
-                continue
-            if len(names) == 1:
-                found[names[0]] = table.alone(n, rng)
-            elif names[0] in found:
-                found[names[1]] = table.given(found[names[0]], rng)
-            elif names[1] in found:
-                found[names[0]] = table.turned.given(found[names[1]], rng)
-            else:
-                found[names[0]], found[names[1]] = np.divmod(table.alone(n, rng), table.shape[1])
-        return found
+        return _prepared(self).drawn(n, rng, wanted)
 
     def names(self) -> list[str] | None:
         """Return the names of the columns, or None if it draws no table."""
-        return self._layout.frame_names
+        return _prepared(self).layout.frame_names
 
     def select(self, n: int, rng: Rng, wanted: str | list[str]) -> Any:
         """Return some columns of n records, in the container that is drawn."""
@@ -114,6 +90,11 @@ class Learned(Distribution):
     def select_column(self, n: int, rng: Rng, wanted: str) -> Column:
         """Return n values of one column, for a table."""
         return self.drawn(n, rng, (wanted,))[wanted]
+
+    def parts(self) -> Iterator[Any]:
+        """Return what it is made of: the P that it is within, and the cells of each column."""
+        yield self.within
+        yield from (cells for _, cells in self.columns)
 
     def _support(self) -> Any:
         return self.within.support
@@ -163,33 +144,67 @@ class Learned(Distribution):
         if not right:
             raise ValueError(self.groups)
 
-    # -- what is computed once, and not sent to workers
-
-    @functools.cached_property
-    def _layout(self) -> Layout:
-        return layout_of(self.within)
-
-    @functools.cached_property
-    def _drawing(self) -> dict[str, _Drawing]:
-        looks = zip(self.columns, self._layout.looks, self._layout.supports, strict=True)
-        return {name: _Drawing(cells, look, support) for (name, cells), look, support in looks}
-
-    @functools.cached_property
-    def _tables(self) -> list[tuple[tuple[str, ...], _Table]]:
-        sizes = {name: len(cells) for name, cells in self.columns}
-        shaped = ((names, tuple(sizes[name] for name in names), weights) for names, weights in self.groups)
-        return [(names, _Table(np.reshape(weights, shape))) for names, shape, weights in shaped]
-
-    @functools.cached_property
-    def _connected(self) -> dict[str, set[str]]:
-        """For each column, all columns that are learned together with it, directly or through others."""
-        return connected(names for names, _ in self.groups)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
-
     def __repr__(self) -> str:
         return f"learned(within={self.within!r}, epsilon={self.epsilon!r}, n={self.n})"
+
+
+class _Prepared:
+    """What a learned P draws with, computed once. Workers compute it themselves."""
+
+    def __init__(self, learned: Learned) -> None:
+        self.layout, self.mixed = layout_of(learned.within), learned.mixed
+        looks = zip(learned.columns, self.layout.looks, self.layout.supports, strict=True)
+        self.columns = {name: _Drawing(cells, look, support) for (name, cells), look, support in looks}
+        sizes = {name: len(cells) for name, cells in learned.columns}
+        self.tables = [
+            (names, _Table(np.reshape(weights, [sizes[name] for name in names])))
+            for names, weights in learned.groups
+        ]
+        # For each column, all columns that were learned together with it, directly or through others.
+        self.connected = connected([names for names, _ in learned.groups])
+
+    def drawn(self, n: int, rng: Rng, wanted: tuple[str, ...] | None) -> dict[str, Column]:
+        """Draw the wanted columns of n records, or all."""
+        chosen = tuple(self.layout.names) if wanted is None else wanted
+        # Some records are drawn from the other P, with all of their columns.
+        others = np.flatnonzero(rng.random(n) < self.mixed)
+        given = self.layout.columns(len(others), rng, chosen)
+        places = self._places(n, rng, wanted)
+        found = {}
+        for name, other in zip(chosen, given, strict=True):
+            found[name] = column = self.columns[name].column(places[name], rng)
+            column.values[others] = other.values
+            if column.missing is not None:
+                column.missing[others] = False if other.missing is None else other.missing
+        return found
+
+    def _places(self, n: int, rng: Rng, wanted: tuple[str, ...] | None) -> dict[str, Places]:
+        """Draw the cells of the wanted columns, or of all, and of those that they depend on."""
+        found: dict[str, Places] = {}
+        for names, table in self.tables:
+            if wanted is not None and self.connected[names[0]].isdisjoint(wanted):
+                continue
+            if len(names) == 1:
+                found[names[0]] = table.alone(n, rng)
+            elif names[0] in found:
+                found[names[1]] = table.given(found[names[0]], rng)
+            elif names[1] in found:
+                found[names[0]] = table.turned.given(found[names[1]], rng)
+            else:
+                found[names[0]], found[names[1]] = np.divmod(table.alone(n, rng), table.shape[1])
+        return found
+
+
+# By the id of a learned P, with a reference to it. It is no attribute: fingerprints have all attributes.
+_known: dict[int, tuple[Any, _Prepared]] = {}
+
+
+def _prepared(learned: Learned) -> _Prepared:
+    key = id(learned)
+    found = _known.get(key)
+    if found is None or found[0]() is not learned:
+        found = _known[key] = (weakref.ref(learned, lambda _: _known.pop(key, None)), _Prepared(learned))
+    return found[1]
 
 
 def _cells(stored: Any, name: str, support: Any) -> Cells:
@@ -228,8 +243,22 @@ class _Table:
         self.weights, self.shape = weights, weights.shape
 
     @functools.cached_property
-    def _every(self) -> NDArray[Any]:
-        return np.repeat(np.arange(self.weights.size), self.weights.ravel())
+    def _aliases(self) -> tuple[NDArray[np.float64], Places]:
+        """For each cell, the probability to stay there, and the cell to go to otherwise (Walker 1977)."""
+        size = self.weights.size
+        left = (self.weights.ravel() * size).tolist()  # out of WEIGHT for each cell
+        stay, other = np.ones(size), np.arange(size)
+        small = [at for at in range(size) if left[at] < WEIGHT]
+        large = [at for at in range(size) if left[at] > WEIGHT]
+        while small:  # what a small cell lacks, a large one gives
+            low, high = small.pop(), large[-1]
+            stay[low], other[low] = left[low] / WEIGHT, high
+            left[high] -= WEIGHT - left[low]
+            if left[high] <= WEIGHT:
+                large.pop()
+            if left[high] < WEIGHT:
+                small.append(high)
+        return stay, other
 
     @functools.cached_property
     def turned(self) -> _Table:
@@ -246,8 +275,10 @@ class _Table:
 
     def alone(self, n: int, rng: Rng) -> Places:
         """Draw n cells."""
-        found: Places = self._every[rng.integers(WEIGHT, size=n, dtype=np.uint16)]
-        return found
+        stay, other = self._aliases
+        place = rng.random(n) * len(stay)
+        at = place.astype(np.intp)
+        return np.where(place - at < stay[at], at, other[at])
 
     def given(self, rows: Places, rng: Rng) -> Places:
         """Draw a cell of the second column for each of some cells of the first."""
@@ -270,6 +301,8 @@ class _Drawing:
                 self.table if look.values.dtype.kind in "USO" else self.table.astype(look.values.dtype)
             )
         self.high = 0.0 if cells.values else inner[1]
+        own = {each.name: getattr(look, each.name) for each in fields(look)}
+        self.make = functools.partial(Column, **own | {"values": None, "missing": None})
 
     def column(self, places: Places, rng: Rng) -> Column:
         """Return a value in each of some cells, as a column."""
@@ -279,28 +312,14 @@ class _Drawing:
             values = self.table[places if missing is None else np.where(missing, 0, places)]
         else:
             values = self._numbers(cells.inside(places, rng.random(len(places))), dtype)
-        found = replace(self.look, values=values, missing=missing)
         if missing is not None and self.look.missing is None:  # P marks them in the values
-            return replace(found, values=found.array(), missing=None)
-        return found
+            return self.make(values=self.make(values=values, missing=missing).array())
+        return self.make(values=values, missing=missing)
 
     def _numbers(self, values: NDArray[Any], dtype: np.dtype[Any]) -> Any:
         """Return numbers, or dates, as P has them."""
         if dtype.kind == "M":
             return values.astype(f"M8[{self.cells.step}]").astype(dtype)
         if dtype == np.float64:
-            return np.minimum(values, self.high)  # rounding may have moved them
+            return np.minimum(values, self.high, dtype=dtype)  # rounding may have moved them
         return values if values.dtype == dtype else convert_values(values, dtype, self.support)
-
-
-def _put(column: Column, at: NDArray[np.intp], other: Column) -> Column:
-    """Return a column with the values of another one at some places."""
-    if not len(at):
-        return column
-    values, missing = column.values, column.missing
-    if other.values.dtype != values.dtype:
-        values = values.astype(np.result_type(values, other.values))
-    values[at] = other.values
-    if missing is not None:
-        missing[at] = False if other.missing is None else other.missing
-    return replace(column, values=values, missing=missing)

@@ -199,6 +199,10 @@ def inside(drawn, support):
 
 
 BOOTSTRAPS = [
+    "load('tests/fixtures/learned_table.json')",
+    "load('tests/fixtures/learned_table.json')[['income', 'sex']]",
+    "load('tests/fixtures/learned_array.json')",
+    "load('tests/fixtures/learned_pair.json')",
     "bootstrap(np.arange(9.0))",
     "bootstrap((np.eye(3), np.arange(3)), smooth=0.5)",
     "bootstrap({'a': np.arange(3), 'b': np.array(['x', 'y', 'z'])})",

@@ -11,7 +11,7 @@ from privatize.errors import SamplerError
 from privatize.identity.declared import declare
 from privatize.identity.fingerprint import fingerprint
 from privatize.samplers.designs import design
-from privatize.samplers.learned import connected
+from privatize.samplers.learned import _Table, connected
 from tests.cases import for_each
 from tests.samplers.test_layouts import WITHIN
 
@@ -122,3 +122,14 @@ def test_it_has_a_family(within):
         drawn = member.draw(100, rng(1))
         assert records.describe(drawn) == records.describe(P.draw(100, rng(1)))
         assert records.equal(records.convert(drawn, drawn, P.support), drawn)
+
+
+def test_cells_are_drawn_as_often_as_their_weights_say():
+    """The learned P would be another one than its file says; with a fixed seed, false alarms below 1e-6."""
+    for weights in ([65536], [0, 65536, 0], [1, 65535], [100, 20_000, 0, 45_436], [16384] * 4):
+        table = _Table(np.array(weights))
+        found = np.bincount(table.alone(100_000, rng(5)), minlength=len(weights)) / 100_000
+        share = np.array(weights) / 65536
+        assert (
+            np.abs(found - share) <= 5 * np.sqrt(share * (1 - share) / 100_000) + 1e-4 * (share > 0)
+        ).all()
