@@ -167,7 +167,9 @@ def _coordinates(step: Any) -> str:
     """Return the name of a column, or of the coordinates of a record, that a step spreads."""
     name, factor = step[0], step[1].array
     moved = np.flatnonzero(factor.ravel() != 1).tolist() if factor.ndim else []
-    return f"`{name}{moved}`" if 0 < len(moved) < factor.size else f"`{name}`"
+    if not 0 < len(moved) < factor.size:
+        return f"`{name}`"
+    return f"`{name}{moved}`" if len(moved) < 4 else f"`{name}` ({len(moved)} of {factor.size} numbers)"
 
 
 def _some(values: tuple[Any, ...]) -> str:

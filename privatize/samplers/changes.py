@@ -6,7 +6,7 @@ All numbers in a change are public: they come from draws of P with a fixed seed.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ class _Leaf:
     column: Column
     support: Any
 
-    @property
+    @cached_property
     def absent(self) -> Array:
         """Which values are missing."""
         values, missing = self.column.values, self.column.missing
@@ -41,7 +41,7 @@ class _Leaf:
             unequal = unequal | np.array([value is None for value in values.tolist()], dtype=bool)
         return np.asarray(unequal if missing is None else unequal | missing)
 
-    @property
+    @cached_property
     def whole(self) -> bool:
         """Whether all numbers are integers."""
         values = self.column.values
@@ -50,7 +50,7 @@ class _Leaf:
         seen = values[np.isfinite(values)]
         return bool((seen == np.rint(seen)).all())
 
-    @property
+    @cached_property
     def numeric(self) -> bool:
         """Whether these are numbers or dates of which there are more than two."""
         inner, kind = unwrap(self.support)[0], self.column.values.dtype.kind
@@ -59,7 +59,7 @@ class _Leaf:
         seen = self.column.values[~self.absent]
         return len(seen) > 0 and not 0 < len(self.values) <= 2 and bool((seen != seen[0]).any())
 
-    @property
+    @cached_property
     def values(self) -> tuple[Any, ...]:
         """The categories, or the few integers, that the column may have."""
         inner, own = unwrap(self.support)[0], self.column.values
@@ -74,6 +74,20 @@ class _Leaf:
             return ()
         return tuple(range(math.ceil(low), math.floor(high) + 1))
 
+    @cached_property
+    def among(self) -> list[Array]:
+        """Which records have each of the values."""
+        return [is_one_of(self.column, (value,)) for value in self.values]
+
+    @cached_property
+    def centers(self) -> Any:
+        """The medians."""
+        seen = self.column.values
+        if seen.dtype.kind == "M":
+            days = np.sort(seen[~self.absent])
+            return str(days[len(days) // 2])
+        return _rounded(np.nanmedian(np.where(self.absent, np.nan, seen.astype(np.float64)), axis=0))
+
     def zeros(self) -> Any:
         """Return which coordinates of a record may be 0, as 0 and 1, or None if none may."""
         inner = unwrap(self.support)[0]
@@ -84,12 +98,7 @@ class _Leaf:
 
     def spread(self, factor: Any) -> tuple[Any, ...]:
         """Return the step that changes the spread around the median."""
-        seen = self.column.values
-        if seen.dtype.kind == "M":
-            days = np.sort(seen[~self.absent])
-            return self.label, factor, str(days[len(days) // 2]), True
-        centers = np.nanmedian(np.where(self.absent, np.nan, seen.astype(np.float64)), axis=0)
-        return self.label, factor, _rounded(centers), self.whole
+        return self.label, factor, self.centers, self.whole or self.column.values.dtype.kind == "M"
 
 
 def _rounded(numbers: Any) -> Any:
@@ -120,7 +129,7 @@ class Seen:
         separate = separate and all(getattr(each, "tag", "") != "dependent column" for each in origin.parts())
         self.joint = len(self.leaves) > 1 and not separate and traits_of(sampler).independent
 
-    @property
+    @cached_property
     def numeric(self) -> list[tuple[str, int]]:
         """The columns of numbers and dates: label, and which coordinate of an array."""
         width = {leaf.label: leaf.column.values[:1].size for leaf in self.leaves if leaf.numeric}
@@ -128,16 +137,14 @@ class Seen:
 
     def spread(self, factor: float, only: Sequence[tuple[str, int]] | None = None) -> Change:
         """Return the change of the spread of all columns of numbers and dates, or of some."""
-        steps = []
+        steps, wanted = [], set(self.numeric if only is None else only)
         for leaf in self.leaves:
-            at = [place for label, place in self.numeric if label == leaf.label]
-            moved = [place for place in at if only is None or (leaf.label, place) in only]
-            factors = np.full(leaf.column.values.shape[1:], factor)
-            if len(moved) < len(at):
-                factors = np.where(np.isin(np.arange(factors.size), moved), factor, 1.0).reshape(
-                    factors.shape
-                )
-            steps += [leaf.spread(factor if len(moved) == len(at) else factors)] if moved else []
+            every = range(leaf.column.values[:1].size if leaf.numeric else 0)
+            moved = [(leaf.label, at) in wanted for at in every]
+            if any(moved):
+                shape = leaf.column.values.shape[1:]
+                factors = factor if all(moved) else np.where(moved, factor, 1.0).reshape(shape)
+                steps.append(leaf.spread(factors))
         return Change(spread=steps)
 
     def added(self) -> Change:
@@ -152,43 +159,43 @@ class Seen:
 
         The function gets a column, and the shares of its values.
         """
-        swapped, sets = {}, {}
+        steps: dict[str, tuple[Any, ...]] = {}
+        sets: dict[str, Array] = {}
         for leaf in self.leaves:
-            among = [is_one_of(leaf.column, (value,)) for value in leaf.values]
-            shares = np.array([which.mean() for which in among])
-            values = chosen_of(leaf, shares) if len(among) else ()
-            halved = [value in values for value in leaf.values]
-            total, rest = shares[halved].sum(), shares[np.logical_not(halved)]
-            if not total > 0 or not rest.sum() > 0:
-                continue
-            others = [value for value, half in zip(leaf.values, halved, strict=True) if not half]
-            swapped[leaf.label] = leaf.label, values, others, _rounded(rest / rest.sum())
-            sets[leaf.label] = (
-                values,
-                np.logical_or.reduce([a for a, h in zip(among, halved, strict=True) if h]),
-            )
-        kept = _kept({name: which for name, (_, which) in sets.items()}) if self.joint else {}
+            shares = np.array([which.mean() for which in leaf.among])
+            values = chosen_of(leaf, shares) if len(shares) else ()
+            halved = np.array([value in values for value in leaf.values], dtype=bool)
+            rest = shares[~halved]
+            if shares[halved].sum() > 0 and rest.sum() > 0:
+                others = [value for value in leaf.values if value not in values]
+                steps[leaf.label] = leaf.label, values, others, _rounded(rest / rest.sum())
+                sets[leaf.label] = np.flatnonzero(is_one_of(leaf.column, values))
+        kept = _kept(sets, self.size) if self.joint else {}
         return Change(
-            thinned=[(name, sets[name][0], _rounded(share)) for name, share in kept.items()],
-            swapped=[step for name, step in swapped.items() if name not in kept],
+            thinned=[(*steps[name][:2], _rounded(share)) for name, share in kept.items()],
+            swapped=[step for name, step in steps.items() if name not in kept],
         )
 
 
-def _kept(sets: dict[str, Array]) -> dict[str, float]:
-    """Return the share of records in each set to keep, so that the share of every set becomes half.
+def _kept(sets: dict[str, Array], size: int) -> dict[str, float]:
+    """Return the share of records in each set to keep, so that each set has half of its share of all.
 
     Columns may depend on each other, so the shares are found in rounds. Sets are left out if all together
     would keep too few records: those with the largest shares first.
     """
     kept: dict[str, float] = {}
-    weights = np.ones(len(next(iter(sets.values()), ())))
-    for name in sorted(sets, key=lambda name: float(sets[name].mean())):
+    weights = np.ones(size)
+    for name in sorted(sets, key=lambda name: len(sets[name])):
         tried, own = kept | {name: 1.0}, weights.copy()
         for _ in range(10):
+            moved = 0.0
             for each, share in tried.items():
-                goal, now = sets[each].mean() / 2, np.average(sets[each], weights=own)
+                goal, now = len(sets[each]) / size / 2, own[sets[each]].sum() / own.sum()
                 tried[each] = min(1.0, share * goal / (1 - goal) * (1 - now) / now)
                 own[sets[each]] *= tried[each] / share
+                moved = max(moved, abs(tried[each] / share - 1))
+            if moved < 1e-3:
+                break
         if np.mean(own) >= RATE:
             kept, weights = tried, own
     return kept

@@ -294,6 +294,7 @@ def test_a_change_that_does_not_fit_is_refused():
         (Change(spread=[("carat", 0.5, 1, False)]), "`carat` is half as spread out"),
         (Change(spread=[("a", 2, 1, False), ("b", 2, 1, False)]), "`a` and `b` are twice as spread out"),
         (Change(spread=[("X", [0.5, 1, 1], 0, False)]), "`X[0]` is half as spread out"),
+        (Change(spread=[("X", [2] * 4 + [1], 0, False)]), "`X` (4 of 5 numbers) is twice as spread out"),
         (Change(spread=[("a", 3, 1, False)]), "`a` is 3 times as spread out"),
         (Change(thinned=[("sex", ["F"], 0.3)]), "'F' of `sex` is half as frequent"),
         (Change(swapped=[("c", [1, 2, 3, 4], [5], [1])]), "1, 2, 3 and 1 others of `c` are half as frequent"),
