@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,10 @@ import numpy as np
 from privatize.budgets.budget import Budget
 from privatize.budgets.charges import Lesson
 from privatize.budgets.partition import Part
-from privatize.data.parts import columns_of
+from privatize.data import frames
+from privatize.data.clipping import objects, with_none
+from privatize.data.columns import values_of
+from privatize.data.parts import columns_of, parts_of
 from privatize.errors import SettingsError
 from privatize.function.box import Box
 from privatize.function.opening import Opened, Opening
@@ -109,11 +112,29 @@ def _learned(epsilon: float, together: Pairs, atoms: Atoms, found: Opened) -> Le
 
 def _noisy(made: Design, box: Box) -> Learned:
     """Count the records of every cell, add noise, and make P of that."""
-    counts = made.counts(list(columns_of(box.value)))
+    counts = made.counts(list(_columns(box.value)))
     parts = zip(counts, made.groups, strict=True)
     return made.learned(
         [grid.laplace(own, 2.0, group.epsilon, np.ones(len(own), dtype=bool)) for own, group in parts]
     )
+
+
+def _columns(data: Any) -> Iterator[Any]:
+    """Yield the values of every column as an array, in which each is what it is by itself.
+
+    The values of a list, or integers of which some are missing, would share a dtype that depends on all of
+    them, so that one record could change how the others compare.
+    """
+    if frames.kind(data) is not None:
+        for values, missing in map(values_of, frames.columns(data)):
+            yield values if missing is None else objects(with_none(values.tolist(), missing))
+    elif isinstance(data, list) and not isinstance(data[0], list | dict):
+        yield objects(data)
+    elif (parts := parts_of(data)) is not None:
+        for _, part in parts:
+            yield from _columns(part)
+    else:
+        yield from columns_of(data)
 
 
 @dataclass(frozen=True, repr=False)

@@ -172,7 +172,9 @@ def cells_of(name: str, support: Any, drawn: Array, *, bins: int, atoms: Sequenc
             raise SamplerError(f"atoms= names {name!r}, which has a cell for each of its values anyway.")
         return Cells(nothing, nothing, inner.values, optional)
     dated = np.asarray(inner[0]).dtype.kind == "M"
-    step = np.datetime_data(np.asarray(inner[0]).dtype)[0] if dated else "1" if _whole(drawn) else ""
+    # Beyond 2^53 all floats are integers, and most integers are no floats.
+    whole = not dated and _whole(drawn) and max(map(abs, inner)) <= 2**53
+    step = np.datetime_data(np.asarray(inner[0]).dtype)[0] if dated else "1" if whole else ""
     low, high = (float(_number(end, step)) for end in inner)
     if step == "1":
         low, high = float(math.ceil(low)), float(math.floor(high))

@@ -21,7 +21,7 @@ from privatize.errors import (
     SettingsError,
 )
 from privatize.noise import grid
-from privatize.samplers.designs import design
+from privatize.samplers.designs import Design, design
 from privatize.samplers.learned import Learned
 from tests.cases import for_each
 from tests.function.lessons import check_at_once, check_killed
@@ -126,6 +126,36 @@ def test_outputs_of_neighbours_are_at_most_epsilon_apart():
                     loss += rate * sum(abs(x - y) for x, y in zip(one, two, strict=True))
                 worst = max(worst, loss)
         assert Fraction(59) < worst <= Fraction(60)
+
+
+ODD = [
+    (samplers.with_missing(samplers.choice(["a", "a\0"]), 0.1), ["a\0", None]),
+    (samplers.with_missing(samplers.choice([2**53, 2**53 + 1]), 0.1), [2**53 + 1, None]),
+    (samplers.with_missing(samplers.integers(0, 9), 0.1), [3, None]),
+]
+
+
+@for_each("column, values", ODD, ids=None)
+def test_one_record_does_not_change_the_cells_of_others(monkeypatch, column, values):
+    """If one value changed how all are compared, all counts would move, and the noise would be too little."""
+    found, own = [], Design.counts
+
+    def counts(self, columns):
+        found.append(own(self, columns))
+        return found[-1]
+
+    monkeypatch.setattr(Design, "counts", counts)
+    made = {
+        None: list,
+        "records": lambda own: [{"c": value} for value in own],
+        "pandas": lambda own: pd.DataFrame({"c": pd.array(own)}),
+        "polars": lambda own: pl.DataFrame({"c": own}),
+    }
+    for frame, make in made.items():
+        within = column if frame is None else samplers.table(c=column, frame=frame)
+        for last in values:
+            learn(make(values[:1] * 99 + [last]), within=within, epsilon=50)
+        assert sum(abs(one - two).sum() for one, two in zip(*found[-2:], strict=True)) == 2
 
 
 @pytest.mark.slow

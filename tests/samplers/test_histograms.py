@@ -30,6 +30,10 @@ CASES = {
         cells_of("x", (0.0, 99.0), np.array([1.0]), bins=8),
         rng().integers(0, 100, 500) * 1.0,
     ),
+    "floats that are all integers": (
+        cells_of("x", (0.0, 1e300), np.array([1e299]), bins=8),
+        rng().uniform(0, 1e300, 500),
+    ),
     "days": (cells_of("x", DAYS, np.array(DAYS), bins=8), DAYS[0] + rng().integers(0, 1826, 500)),
     "categories": (
         cells_of("x", OneOf(("a", "b"), "a"), np.array(["a"]), bins=8),
