@@ -130,6 +130,16 @@ def test_large_counts_survive_smoothing_and_noise_does_not():
     assert abs(shares - counts / 9500).sum() < 0.03
 
 
+def test_a_small_group_of_a_flag_stays_small_whether_it_is_a_number_or_a_category():
+    """Fails if a 10% minority is learned as half of the people: its answers would get too little noise."""
+    for support in ((0, 1), OneOf((0, 1), 0)):
+        cells = cells_of("flag", support, np.array([0, 1]), bins=32)
+        shares = shares_of(np.array([225.0, 25.0]), [cells], 250, 40.0)
+        np.testing.assert_allclose(shares, [0.9, 0.1], atol=1e-12)
+        empty = shares_of(np.array([250.0, -60.0]), [cells], 250, 40.0)
+        assert 0.02 < empty[1] < 0.05  # a floor: 3% of n, or half of the noise's scale
+
+
 def test_pairs_of_independent_columns_come_out_independent():
     """Noise in a table of many cells would look like dependence."""
     cells = [

