@@ -175,6 +175,9 @@ def members_of(sampler: Any) -> tuple[Any, ...]:
 def flat(members: Iterable[Any], named: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Iterate over samplers with their names, if they have some; families are taken apart."""
     for name, member in [*(("", member) for member in members), *named.items()]:
+        if not isinstance(member, Family) and not callable(getattr(member, "draw", None)):
+            raise SamplerError(f"""A {type(member).__name__} has no draw(n, rng), so it is no sampler. To add
+                functions and distributions of SciPy use any_of(family, P), which converts them.""")
         yield from member.items() if isinstance(member, Family) else [(name, member)]
 
 

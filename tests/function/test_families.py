@@ -183,7 +183,7 @@ def test_an_infinite_member_is_named():
 
 def capped(x):
     """Return a number that changes under one P only."""
-    return np.maximum(x, 1.5).mean()
+    return np.maximum(x, 1.5).mean(axis=-1)
 
 
 def test_a_member_without_any_change():
@@ -191,6 +191,8 @@ def test_a_member_without_any_change():
     found = private(capped).estimate(50)
     assert [each.value > 0 for _, each in found.members] == [False, True]
     assert private(capped).estimate(50).value == found.value
+    stacked = private(capped, batch=True).estimate(50)
+    assert [each.value > 0 for _, each in stacked.members] == [False, True]
 
 
 def test_what_cannot_be_remembered():

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from scipy import stats
 
 from privatize import samplers
+from privatize.errors import SettingsError
 from privatize.identity.declared import Declared, declare
 from privatize.samplers import Distribution
 from tests import golden
@@ -285,3 +286,9 @@ class TestSource:
         assert len(set(found)) == 3
         stats.norm.rvs(size=3)  # the global generator is no part of a law
         assert digest(s.as_sampler(maker(2)())) == found[2]
+
+
+def test_a_family_has_no_single_name():
+    """Under one name for all members, the ledger could not keep what two families have in common."""
+    with pytest.raises(SettingsError, match="each of its members"):
+        declare([samplers.uniform(0, 1), samplers.uniform(0, 2)])

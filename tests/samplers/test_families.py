@@ -94,6 +94,7 @@ REFUSED = {
     "any_of(uniform(0, 1), uniform(0, 2)).without('wide')": "no member 'wide'",
     "any_of(uniform(0, 1), uniform(0, 2)).without(2)": "no member 2",
     "any_of(uniform(0, 1)).without(0)": "at least one",
+    "any_of(uniform(0, 1)).adding(skewed)": "converts",
 }
 
 
