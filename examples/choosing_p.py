@@ -1,6 +1,7 @@
 """How the choice of P changes the noise and the promise: the tables and the picture of docs/choosing.md.
 
-The question is the mean age of n people. First the estimate under several P; then what is left of the promise
+Two questions about n people, each with an age and a blood pressure: the mean age, and the slope of the line
+that predicts the pressure from the age. First the estimates under several P; then what is left of the promise
 if people are not as P says: the Proposition's penalty, and what an audit measures.
 
     python examples/choosing_p.py            prints the tables
@@ -18,59 +19,72 @@ from privatize import PrivateFunction, audit, privatize, samplers, transfer
 N = 1000
 
 
-def mean(ages: Any) -> float:
+def mean(d: Any) -> float:
     """Return the mean age."""
-    return float(ages.mean())
+    return float(d[:, 0].mean())
 
 
-def private(sampler: Any, **settings: Any) -> PrivateFunction[..., float]:
-    """Make the mean age private under a P."""
-    return privatize(epsilon=1, gamma=0.05, sampler=sampler, seed=1, store=None, **settings)(mean)
+def slope(d: Any) -> float:
+    """Return by how much the pressure rises with one year of age."""
+    age, pressure = d.T - d.mean(axis=0)[:, None]
+    return float(age @ pressure / (age @ age))
+
+
+QUESTIONS = {"mean age": mean, "slope": slope}
+
+
+def people(width: float, shift: float = 0.0) -> samplers.Distribution:
+    """Return P: ages are spread by `width` around 45, and pressures by 20 around 130."""
+    return samplers.normal([45 + shift, 130], [width, 20])
+
+
+def bounded(width: float) -> samplers.Distribution:
+    """Return the same P within bounds: ages from 0 to 120, and pressures from 60 to 200."""
+    return people(width).truncated([0, 60], [120, 200])
+
+
+def private(question: Any, sampler: Any) -> PrivateFunction[..., float]:
+    """Make a question private under a P."""
+    return privatize(epsilon=1, gamma=0.05, sampler=sampler, seed=1, store=None)(question)
 
 
 def estimates() -> None:
-    """Print the estimate under several public distributions of an age."""
-    print(f"mean age of {N:,} people, gamma=0.05: the estimate under P")
+    """Print both estimates under several public distributions."""
+    print(f"{N:,} people, gamma=0.05: the estimate under P, for the mean age and for the slope")
     for text, sampler in {
-        "uniform(0, 120)": samplers.uniform(0, 120),
-        "uniform(18, 90)": samplers.uniform(18, 90),
-        "normal(45, 20).truncated(0, 120)": samplers.normal(45, 20).truncated(0, 120),
-        "normal(45, 10).truncated(0, 120)": samplers.normal(45, 10).truncated(0, 120),
-        "normal(45, 5).truncated(0, 120)": samplers.normal(45, 5).truncated(0, 120),
+        "uniform from 0 to 120": samplers.uniform([0, 60], [120, 200]),
+        "uniform from 18 to 90": samplers.uniform([18, 60], [90, 200]),
+        **{f"normal(45, {width})": bounded(width) for width in (20, 10, 5)},
     }.items():
-        print(f"  {text:34s} {private(sampler).estimate(N).value:8.5f}")
-    print(f"  {'(the worst case: 120/n)':34s} {120 / N:8.5f}")
+        found = [private(question, sampler).estimate(N).value for question in QUESTIONS.values()]
+        print(f"  {text:24s} {found[0]:8.4f} {found[1]:8.4f}")
+    print(f"  {'worst case':24s} {120 / N:8.4f}     none")
 
 
 def penalties(quick: bool) -> None:
     """Print the Proposition's penalty beside the share of failures that is measured."""
     pairs = 2_000 if quick else 20_000
-    print("\npeople are normal(45 + shift, 20), P is normal(45, 20): the gamma that is left of 0.05")
-    print(f"{'shift':>6} {'KL':>9} {'n=100':>8} {'n=1,000':>8} {'n=10,000':>9}   measured at n=1,000")
-    average = private(samplers.normal(45, 20))
-    for shift in (0.01, 0.1, 1.0, 10.0):
-        kl = shift**2 / (2 * 20**2)
+    functions = [private(question, people(20)) for question in QUESTIONS.values()]
+
+    def row(actual: samplers.Distribution, kl: float) -> str:
         bounds = [transfer(0.05, n, kl) for n in (100, 1_000, 10_000)]
-        found = audit(
-            average, N, sampler=samplers.normal(45 + shift, 20), pairs=pairs, releases=0, seed=2
-        ).coverage.share
-        print(f"{shift:6g} {kl:9.2e} {bounds[0]:8.3f} {bounds[1]:8.3f} {bounds[2]:9.3f}   {found:.3f}")
-    print("\npeople are normal(45, 20 * factor), P is normal(45, 20): clipping at [0, 120], and not")
-    print(f"{'factor':>6} {'KL':>9} {'n=1,000':>8}   measured, not clipped   measured, clipped")
-    clipped = private(samplers.normal(45, 20).truncated(0, 120))
-    for factor in (0.5, 1.0, 1.5, 3.0):
-        kl = math.log(factor) + 1 / (2 * factor**2) - 0.5
-        people = samplers.normal(45, 20 * factor)
-        shares = [
-            audit(f, N, sampler=people, pairs=pairs, releases=0, seed=2).coverage.share
-            for f in (average, clipped)
+        found = [
+            audit(f, N, sampler=actual, pairs=pairs, releases=0, seed=2).coverage.share for f in functions
         ]
-        bound = transfer(0.05, N, kl)
-        print(f"{factor:6g} {kl:9.2e} {bound:8.3f}   {shares[0]:21.3f}   {shares[1]:17.3f}")
+        return " ".join(f"{each:9.3f}" for each in [*bounds, *found])
+
+    print("\nages are normal(45 + shift, 20 * factor), P says normal(45, 20): what is left of gamma=0.05")
+    print("shift factor        KL     n=100   n=1,000  n=10,000  and measured: mean age, slope (n=1,000)")
+    for shift in (0.1, 1.0, 10.0):
+        kl = shift**2 / (2 * 20**2)
+        print(f"{shift:5g} {1:6g} {kl:9.2e} {row(people(20, shift), kl)}")
+    for factor in (0.25, 0.5, 1.0, 1.5, 3.0):
+        kl = math.log(factor) + 1 / (2 * factor**2) - 0.5
+        print(f"{0:5g} {factor:6g} {kl:9.2e} {row(people(20 * factor), kl)}")
 
 
 def picture(path: str) -> None:
-    """Draw the estimate as P changes."""
+    """Draw both estimates as the ages of P spread, as multiples of those at a spread of 20."""
     from matplotlib import rcParams
     from matplotlib.figure import Figure
 
@@ -78,19 +92,13 @@ def picture(path: str) -> None:
     widths = np.geomspace(1, 200, 25)
     figure: Any = Figure(figsize=(6.5, 3.8), layout="constrained")
     ax = figure.subplots()
-    lines: dict[str, list[float]] = {}
-    for width in widths:
-        normal = samplers.normal(45, width)
-        for text, sampler in {
-            "P = normal(45, width)": normal,
-            "P = normal(45, width).truncated(0, 120)": normal.truncated(0, 120),
-            "P = normal(45, width).clip(0, 120)": normal.clip(0, 120),
-        }.items():
-            lines.setdefault(text, []).append(private(sampler).estimate(N).value)
-    for text, values in lines.items():
+    for text, question in QUESTIONS.items():
+        usual = private(question, bounded(20)).estimate(N).value
+        values = [private(question, bounded(width)).estimate(N).value / usual for width in widths]
         ax.plot(widths, values, label=text)
-    ax.axhline(120 / N, color="gray", linestyle=":", label="worst case for ages in [0, 120]")
-    ax.set(xscale="log", yscale="log", xlabel="width of P", ylabel=f"estimate Δ̂ (mean age, n={N:,})")
+    ax.axhline(1, color="gray", linestyle=":")
+    ax.set(xscale="log", yscale="log", xlabel="spread of the ages in P")
+    ax.set(ylabel="Δ̂, compared with a spread of 20")
     ax.legend(fontsize="small")
     figure.savefig(path, metadata={"Date": None})
 

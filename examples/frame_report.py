@@ -35,8 +35,8 @@ def stays(columns: dict[str, Any], rng: np.random.Generator) -> Any:
 
 
 P = samplers.table(
-    # Whatever else is written there counts as "other". If in doubt call a ward small: each patient of a small
-    # one moves its mean further, so there is more noise.
+    # Whatever else is written there counts as "other". A ward that is smaller than P says gets too little
+    # noise, since each of its patients moves its mean further.
     ward=samplers.categorical(WARDS, p=BEDS, unknown="other"),
     age=samplers.integers(0, 110),
     days=samplers.dependent(stays, support=(0, 90)),  # to the minute, as recorded; more than 90 count as 90

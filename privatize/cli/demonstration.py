@@ -15,7 +15,7 @@ from privatize.function.private_function import privatize
 @command(
     "demo",
     Argument("--epsilon", type=float, default=1.0, help="privacy loss (default: 1)"),
-    Argument("--gamma", type=float, default=0.05, help="confidence of random DP (default: 0.05)"),
+    Argument("--gamma", type=float, default=0.05, help="share on which it may fail (default: 0.05)"),
 )
 def demo(given: argparse.Namespace) -> Outcome:
     """Privatize three functions of made-up people, and explain the numbers.
@@ -45,7 +45,8 @@ def demo(given: argparse.Namespace) -> Outcome:
         f"{n} made-up people. Each function first runs on public, synthetic neighbours: how far one person\n"
         f"can move its answer (the sensitivity) sets the noise. The promise: if one person's record is\n"
         f"replaced, no answer becomes more than e^{epsilon:g} = {_times(epsilon)} times as likely, "
-        f"on all\nbut a share gamma={gamma:g} of random neighbouring datasets."
+        f"on all\nbut a share gamma={gamma:g} of random neighbouring datasets. So it may fail for up to\n"
+        f"gamma*n = {gamma * n:g} of {n} people, in expectation."
     )
     lines = [intro]
     shown = [
@@ -60,7 +61,9 @@ def demo(given: argparse.Namespace) -> Outcome:
         right[name] = float(np.mean(np.sign(fresh @ w[:-1] + w[-1]) == label))
         lines.append(f"  {name + ' classifier is right':28s} {right[name]:.1%} of the time, on new people")
     lines.append("\nEvery call draws new noise, and every call spends epsilon again.")
-    lines.append("Next: docs/quickstart.md, with a CSV of your own.")
+    lines.append("For means and counts, made-up neighbours from wide bounds are safe. For a classifier they")
+    lines.append("must be like people, as they are here. With real people, learn that first, as in:")
+    lines.append("docs/quickstart.md, with a CSV of your own.")
     facts = {"n": n, "epsilon": epsilon, "gamma": gamma, "functions": shown, "right": right}
     return Outcome("\n".join(lines), facts)
 

@@ -64,5 +64,6 @@ REACHABLE = (
 )
 BOOTSTRAPPED = (
     "The dataset is the one that the sampler bootstraps, so P is not public: it would be made of the very "
-    "records that the answer is to hide. Bootstrap from public data, or name P without looking at any data."
+    "records that the answer is to hide. Bootstrap from public data, or learn P privately: "
+    "privatize.learn(data, within=..., epsilon=...)."
 )

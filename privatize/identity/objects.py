@@ -1,6 +1,7 @@
 """Encode all other objects: our own by their traits, those of libraries by what `pickle` would store."""
 
 import copyreg
+import functools
 import random
 import sys
 import types
@@ -28,6 +29,7 @@ __all__: list[str] = []
 _MADE_BY_VECTORIZE = ("_ufunc", "_init_stage_2")
 _COLLECTIONS = (dict, list, tuple, set, frozenset)
 _MOST = 1024  # encodings that are cached
+_KEPT = functools.cached_property
 # By id, with the value, so that no other gets its id, and with its parts that could be private data.
 _encoded: dict[int, tuple[Any, bytes, list[Any]]] = {}
 _LOCKED = words("locked locked_lock acquire _is_owned")
@@ -84,7 +86,9 @@ def _immutable(value: Any) -> tuple[bytes, list[Any]]:
     if known is None:
         encoder = Encoder()
         encoder.text(tag_of(type(value)))
-        encoder.state(state_of(value))
+        # What it has computed from its other attributes, and keeps, says nothing new.
+        state = state_of(value).items()
+        encoder.state({k: v for k, v in state if not isinstance(getattr(type(value), k, None), _KEPT)})
         if len(_encoded) >= _MOST:
             _encoded.clear()
         met = list(filter(could_be_data, encoder.compared))

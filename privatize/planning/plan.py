@@ -10,7 +10,7 @@ Notation, as in the paper (Rubinstein & Aldà, ICML 2017) and everywhere in this
     the index of the order statistic: the sensitivity is the k-th smallest of the m gaps;
 ``gamma``
     the confidence of random differential privacy: the promise may fail on this share of
-    random neighbouring pairs;
+    random neighbouring pairs, so for up to gamma n of n people, in expectation;
 ``rho``
     the confidence of the sampling: with probability at least ``1 - rho`` over the
     calibration, the estimate covers a share ``1 - gamma + rho`` of all pairs.

@@ -2,7 +2,8 @@
 
 A sampler is anything with ``draw(n, rng) -> dataset of n records``, independent of each other
 and drawn with nothing but `rng`. P is public and part of the promise: the privacy is random
-differential privacy *with respect to P*.
+differential privacy *with respect to P*. Take bounds and categories from public knowledge, and let
+`privatize.learn` learn the rest from the data.
 """
 
 from privatize.data.support import Maybe, OneOf

@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import pickle
 import random
 import re
 import threading
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privatize import Budget, Laplace, private_source, privatize, samplers
+from privatize import Budget, Laplace, learn, private_source, privatize, samplers
 from privatize.identity import objects
 from privatize.identity.fingerprint import fingerprint
 
@@ -102,3 +103,12 @@ def test_budgets_and_sources_can_be_encoded(tmp_path):
             program.total(program.load())
     assert budget.remaining.gamma == pytest.approx(0.9)
     connection.close()
+
+
+def test_what_a_sampler_keeps_is_no_part_of_it():
+    """Workers would refuse a learned P that has been drawn from, and its estimates would be made again."""
+    rng = np.random.default_rng(1)
+    P = learn(rng.random(100), within=samplers.uniform(0, 1), epsilon=1)
+    fresh = pickle.loads(pickle.dumps(P))
+    P.draw(3, rng)
+    assert fingerprint(P) == fingerprint(fresh)
