@@ -21,7 +21,7 @@ Array = NDArray[Any]
 MOST_MEMBERS = 8  # of a family, for categories
 MORE = 0.1  # the share of values that become 0, or missing: more costs noise and covers no more real data
 _DRAWN = 16_384  # records from which medians and shares are computed
-_FEW = 8  # integers with so many values are treated as categories too
+_FEW = 8  # integers with at most so many values are treated as categories
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ class _Leaf:
 
     @cached_property
     def numeric(self) -> bool:
-        """Whether these are numbers or dates of which there are more than two."""
+        """Whether these are numbers or dates, and not groups: at half their spread a group would be empty."""
         inner, kind = unwrap(self.support)[0], self.column.values.dtype.kind
         if self.column.categories is not None or isinstance(inner, OneOf) or kind not in "iufM":
             return False
         seen = self.column.values[~self.absent]
-        return len(seen) > 0 and not 0 < len(self.values) <= 2 and bool((seen != seen[0]).any())
+        return len(seen) > 0 and not self.values and bool((seen != seen[0]).any())
 
     @cached_property
     def values(self) -> tuple[Any, ...]:

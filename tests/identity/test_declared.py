@@ -17,7 +17,7 @@ from tests.cases import for_each
 from tests.identity.sources import CASES, FUNCTION, KNOWN, leaves, made, s
 
 # The kinds whose repr does not determine the law: made of functions, of data, or of a time zone's rules.
-LOSSY = ("dependent(", "bootstrap(", "map(", "from_function(", "scipy.", "marginal(", "tz=")
+LOSSY = ("dependent(", "bootstrap(", "map(", "from_function(", "scipy.", "marginal(", "tz=", "learned(")
 LOSSY += ("summed", "tall", "total")  # functions that make labels
 
 
