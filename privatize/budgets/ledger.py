@@ -1,7 +1,8 @@
 """The ledger: what was spent, by whom and for what, with the totals, in one database.
 
 Charges are only ever appended. A reservation is one transaction: it locks the budget's row, compares the new
-totals with the caps, and writes the charge and the totals, or nothing. A ledger has no data and no answers.
+totals with the caps, and writes the charge and the totals, or nothing. A ledger has no data and no
+answers, except every learned P, which is private already.
 
 The rules are those of `privatize.budgets.charges.Book`: a reservation adds one charge to what was loaded, and
 `Ledger.recomputed` adds all charges to an empty book, so that what is verified is what was enforced.

@@ -14,7 +14,7 @@ from privatize.budgets.budget import Budget
 from privatize.budgets.charges import Lesson
 from privatize.budgets.partition import Part
 from privatize.data import frames
-from privatize.data.clipping import objects, with_none
+from privatize.data.clipping import objects
 from privatize.data.columns import values_of
 from privatize.data.parts import columns_of, parts_of
 from privatize.errors import SettingsError
@@ -112,29 +112,28 @@ def _learned(epsilon: float, together: Pairs, atoms: Atoms, found: Opened) -> Le
 
 def _noisy(made: Design, box: Box) -> Learned:
     """Count the records of every cell, add noise, and make P of that."""
-    counts = made.counts(list(_columns(box.value)))
+    counts = made.counts(*zip(*_columns(box.value), strict=True))
     parts = zip(counts, made.groups, strict=True)
     return made.learned(
         [grid.laplace(own, 2.0, group.epsilon, np.ones(len(own), dtype=bool)) for own, group in parts]
     )
 
 
-def _columns(data: Any) -> Iterator[Any]:
-    """Yield the values of every column as an array, in which each is what it is by itself.
+def _columns(data: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the values of every column as an array, each as it is by itself, and which of them are missing.
 
     The values of a list, or integers of which some are missing, would share a dtype that depends on all of
     them, so that one record could change how the others compare.
     """
     if frames.kind(data) is not None:
-        for values, missing in map(values_of, frames.columns(data)):
-            yield values if missing is None else objects(with_none(values.tolist(), missing))
+        yield from map(values_of, frames.columns(data))
     elif isinstance(data, list) and not isinstance(data[0], list | dict):
-        yield objects(data)
+        yield objects(data), None
     elif (parts := parts_of(data)) is not None:
         for _, part in parts:
             yield from _columns(part)
     else:
-        yield from columns_of(data)
+        yield from ((values, None) for values in columns_of(data))
 
 
 @dataclass(frozen=True, repr=False)
@@ -166,11 +165,12 @@ class LearningNoise:
 
     def __repr__(self) -> str:
         lines = [
-            f"  {' and '.join(g.names):<28} {g.cells:>6} cells, epsilon={g.epsilon:.4g}: {g.noise:.1%} is "
-            f"noise, a cell with {g.smallest:.1%} of the records stands out"
+            f"  {' and '.join(g.names):<28} {g.cells:>6} cells, epsilon={g.epsilon:.4g}: "
+            f"{g.smallest:.1%} of the records, {g.noise:.1%} is noise"
             for g in self.groups
         ]
-        return "\n".join([f"learning from {self.groups[0].n:,} records: {self.noise:.1%} is noise", *lines])
+        first = f"a cell with {self.smallest:.1%} of {self.groups[0].n:,} records stands out from the noise"
+        return "\n".join([f"{first}; before smoothing, up to {self.noise:.1%} is noise", *lines])
 
 
 def learning_error(

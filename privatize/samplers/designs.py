@@ -99,21 +99,22 @@ class Design:
     @property
     def key(self) -> str:
         """What determines the counts and what is made of them, as 64 hexadecimal digits."""
-        cells = [(name, repr(each.starts), each.values, each.missing) for name, each in self.columns]
+        cells = [(name, repr(each.starts), repr(each.values), each.missing) for name, each in self.columns]
         parts = [(each.names, each.epsilon) for each in self.groups]
         return hashlib.sha256(json.dumps([1, cells, parts, self.epsilon]).encode()).hexdigest()
 
-    def counts(self, values: Sequence[NDArray[Any]]) -> list[Vector]:
+    def counts(self, values: Sequence[NDArray[Any]], missing: Sequence[Any] = ()) -> list[Vector]:
         """Return how many records are in each cell of each group.
 
         Parameters
         ----------
         values : sequence of arrays
             The values of each column, inside its support.
+        missing : sequence of arrays or None
+            Which values of each column are missing, beyond NaN, NaT and None.
         """
-        places = {}
-        for (name, cells), own in zip(self.columns, values, strict=True):
-            places[name] = cells.places(own)
+        columns = zip(self.columns, values, missing or [None] * len(values), strict=True)
+        places = {name: cells.places(own, absent) for (name, cells), own, absent in columns}
         size = {name: len(cells) for name, cells in self.columns}
         found = []
         for group in self.groups:

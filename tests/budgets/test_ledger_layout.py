@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privatize import Budget, privatize, samplers, seal
+from privatize import Budget, learn, privatize, samplers, seal
 from privatize.budgets.charges import Charge
 from privatize.budgets.ledger import Ledger, open_ledger
 from privatize.budgets.ledger_layout import VERSION, names_in
@@ -453,3 +453,16 @@ def test_a_ledger_with_one_more_column_can_be_read(path):
     with pytest.raises(LedgerError, match="columns"):  # written by position: a later layout, perhaps
         made(budget)(DATA)
     assert budget.spent == spent
+
+
+def test_a_ledger_from_before_p_could_be_learned_gets_its_table(path):
+    """Whoever updates the library would be told that the ledger is damaged."""
+    budget = Budget("team", epsilon=2, ledger=path)
+    with contextlib.closing(sqlite3.connect(path)) as file:
+        file.execute("DROP TABLE learned")
+        file.commit()
+    open_ledger.cache_clear()
+    budget = Budget("team", epsilon=2, ledger=path)
+    people = seal(DATA, name="people", budget=budget)
+    assert learn(people, within=UNIT, epsilon=1) == learn(people, within=UNIT, epsilon=1)
+    assert budget.verify().epsilon == 1

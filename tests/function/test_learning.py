@@ -20,7 +20,7 @@ from privatize.errors import (
     SamplerError,
     SettingsError,
 )
-from privatize.noise import grid
+from privatize.noise import exact, grid
 from privatize.samplers.designs import Design, design
 from privatize.samplers.learned import Learned
 from tests.cases import for_each
@@ -94,7 +94,7 @@ def test_what_is_noise_is_told_before_anything_is_spent():
     found = learning_error(2000, within=UNIT, epsilon=1)
     assert found.noise == learn(AGES, within=UNIT, epsilon=1).noise
     assert learning_error(2000, within=UNIT, epsilon=0.5).smallest > found.smallest
-    assert "a cell with" in repr(found)
+    assert "stands out" in repr(found)
     with pytest.raises(SettingsError, match="integer >= 1"):
         learning_error(0, within=UNIT, epsilon=1)
 
@@ -140,8 +140,8 @@ def test_one_record_does_not_change_the_cells_of_others(monkeypatch, column, val
     """If one value changed how all are compared, all counts would move, and the noise would be too little."""
     found, own = [], Design.counts
 
-    def counts(self, columns):
-        found.append(own(self, columns))
+    def counts(self, *columns):
+        found.append(own(self, *columns))
         return found[-1]
 
     monkeypatch.setattr(Design, "counts", counts)
@@ -160,21 +160,25 @@ def test_one_record_does_not_change_the_cells_of_others(monkeypatch, column, val
 
 @pytest.mark.slow
 def test_learned_weights_of_neighbours_are_hard_to_tell_apart():
-    """End to end: false alarms at most once in a million; half of the noise would be found out."""
+    """End to end, false-alarm rate 1e-6 (and fixed seeds): a quarter of the noise would be found out."""
     from tests.statistical.test_privacy import never_exceeds
 
     within, epsilon, count = samplers.choice(["x", "y", "z"]), 0.8, 1500
     data = np.array(["x"] * 20 + ["y"] * 20 + ["z"] * 20)
     near = np.where(np.arange(60) == 0, "y", data)
 
-    def events(given, spent):
-        shares = np.array([learn(given, within=within, epsilon=spent).groups[0][1] for _ in range(count)])
+    def events(given, spent, seed):
+        before = exact.source.set(np.random.Generator(np.random.PCG64(seed)).bytes)
+        try:
+            shares = np.array([learn(given, within=within, epsilon=spent).groups[0][1] for _ in range(count)])
+        finally:
+            exact.source.reset(before)
         lead = shares[:, 1] - shares[:, 0]
         return np.column_stack([lead > limit for limit in np.linspace(-20_000, 20_000, 21)])
 
-    one, two = events(data, epsilon), events(near, epsilon)
+    one, two = events(data, epsilon, 1), events(near, epsilon, 2)
     assert never_exceeds(one, two, epsilon) and never_exceeds(two, one, epsilon)
-    one, two = events(data, 4 * epsilon), events(near, 4 * epsilon)
+    one, two = events(data, 4 * epsilon, 3), events(near, 4 * epsilon, 4)
     assert not never_exceeds(two, one, epsilon)
 
 
@@ -370,7 +374,7 @@ def test_an_error_that_depends_on_values_comes_after_payment(monkeypatch):
     """Whether a call fails would tell something about a record, for free."""
     budget = new_budget()
 
-    def fails(self, values):
+    def fails(self, *values):
         raise ValueError(f"{values}")
 
     monkeypatch.setattr("privatize.samplers.designs.Design.counts", fails)
