@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from privatize.data import frames
 from privatize.data.clipping import codes, is_missing, objects
-from privatize.data.columns import array_of_column
+from privatize.data.columns import values_of
 from privatize.data.lists import to_array
 from privatize.data.parts import as_array
 from privatize.data.support import OneOf, is_pair, split, unwrap
@@ -106,7 +106,7 @@ def _of_frame(given: Any, support: Any, path: tuple[str, ...]) -> Iterator[_Part
     for at, (name, column) in enumerate(zip(names, frames.columns(given), strict=True)):
         end = support.get(name) if isinstance(support, dict) else _at(support, len(names), at)
         own = path if one else (*path, str(name))
-        yield own, _codes(array_of_column(column), None, end), end
+        yield own, _codes(*values_of(column), end), end
 
 
 def _of_array(given: Any, support: Any, path: tuple[str, ...]) -> Iterator[_Part]:

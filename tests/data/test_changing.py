@@ -156,6 +156,21 @@ def test_an_index_that_p_draws():
     assert changed(data, indexed) == {"visit": (BOTH, [1, 0]), "age": (BOTH, [0, 1])}
 
 
+@for_each(
+    "dtype, values, fixed", [("boolean", [True, None], [0, 1]), ("Int64", [2**53 + 1, None], [2**53, 5])]
+)
+def test_a_missing_value_changes_no_other_record(dtype, values, fixed):
+    """One record would move all counts, and the noise is for two: the answer would give it away."""
+    pandas = pytest.importorskip("pandas")
+    law = samplers.table(flag=samplers.choice(fixed))
+    found = []
+    for last in values:
+        column = pandas.array([values[0]] * 5 + [last], dtype=dtype)
+        found.append(changed(pandas.DataFrame({"flag": column}), law)["flag"][1])
+    assert found[0][:5] == found[1][:5]
+    assert found[1][5] == 2
+
+
 def test_rounding_is_no_change():
     """Ages with a fraction, and times where P draws days, are cast and not counted."""
     law = samplers.dates("2020-01-01", "2020-12-31")
