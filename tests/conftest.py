@@ -3,8 +3,13 @@
 import textwrap
 
 import pytest
+from hypothesis import settings
 
 from privatize.config import policy as policy_module
+
+# The same examples in every run, and none fails because the machine is busy.
+settings.register_profile("tests", deadline=None, derandomize=True, database=None)
+settings.load_profile("tests")
 
 
 @pytest.fixture
