@@ -19,9 +19,8 @@ from privatize.auditing.findings import Audit
 from privatize.calibration import streams
 from privatize.calibration.evaluators.base import Evaluator
 from privatize.calibration.evaluators.choose import evaluator
-from privatize.calibration.refuting import ProvenBound
+from privatize.calibration.refuting import AnyBound
 from privatize.calibration.run import Collector
-from privatize.calibration.sensitivity import Sensitivity
 from privatize.errors import CalibrationError, ExecutionError, SettingsError
 from privatize.execution.job import SpanResult
 from privatize.function.asking import questions
@@ -100,8 +99,7 @@ def audit(
     del n, args, kwargs  # they may be the data
     definition, calibrator = private_function.definition, private_function.calibrator
     ((asked,), _) = questions(definition, calibrator, "audit", given, several=False)
-    settings, chosen = private_function.settings, streams.check_seed(seed)
-    base = streams.fresh_seed() if chosen is None else chosen
+    settings, base = private_function.settings, streams.seed_or_fresh(seed)
     sensitivity = calibrator.recall(asked).sensitivity
     usual = math.ceil(20 / sensitivity.gamma) if sensitivity.gamma else 0
     count = max(1000, usual) if pairs is None else int(pairs)
@@ -156,7 +154,7 @@ class _Auditor:
     """Measures one calibrated function; its attributes are the same for all distributions."""
 
     asked: Question
-    sensitivity: Sensitivity | ProvenBound
+    sensitivity: AnyBound
     workers: Any
     progress: bool | None
     count: int

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.calibration.refuting import ProvenBound
-from privatize.calibration.sensitivity import Sensitivity
+from privatize.calibration.refuting import AnyBound
 from privatize.errors import SettingsError
 from privatize.function.settings import Settings
 from privatize.planning.confidence import above, clopper_pearson, low_share
@@ -69,13 +68,7 @@ class Coverage:
 
 
 def cover(
-    sampler: str,
-    gaps: Vector,
-    sensitivity: Sensitivity | ProvenBound,
-    settings: Settings,
-    alpha: float,
-    *,
-    claimed: bool,
+    sampler: str, gaps: Vector, sensitivity: AnyBound, settings: Settings, alpha: float, *, claimed: bool
 ) -> Coverage:
     """Return how many fresh gaps are beyond the estimate, and whether that is more than is claimed."""
     count, beyond = len(gaps), int((gaps > sensitivity.value).sum())

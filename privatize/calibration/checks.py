@@ -20,12 +20,10 @@ from privatize.errors import NotReproducibleError, PairError, PrivatizeError, Sa
 
 CHECKED = 8  # how many pairs of a kind are evaluated again
 _PIECE = 2**20  # gaps that are searched at once
-DRIFTS = (
-    "The function gave another answer for identical data at the end of the calibration than before. It must "
-    "not depend on earlier calls (caches, warm starts, counters), the time, the process it runs in (library "
-    "settings, patches, the order of a set of strings), or globals that change, nor use randomness for some "
-    "data only."
-)
+DRIFTS = """The function gave another answer for identical data at the end of the calibration than before. It
+        must not depend on earlier calls (caches, warm starts, counters), the time, the process it runs in
+        (library settings, patches, the order of a set of strings), or globals that change, nor use randomness
+        for some data only."""
 # By how much the same gap may differ between two evaluations, relative to the sensitivity.
 ROUNDING = 2.0**-20
 
@@ -49,8 +47,7 @@ def largest(gaps: Vector, count: int, sign: float = 1.0) -> list[int]:
             values = sign * gaps[places]
             places = places[values >= np.partition(values, -count)[-count]]
         best = places[np.argsort(sign * gaps[places], kind="stable")[-count:]]
-    found: list[int] = best[::-1].tolist()
-    return found
+    return list(best[::-1].tolist())
 
 
 def smallest(gaps: Vector) -> list[int]:
@@ -66,8 +63,7 @@ def at_random(gaps: Vector, rng: np.random.Generator, most: int = CHECKED) -> li
         places = rng.permutation(places[finite[places]])
     else:
         places = np.flatnonzero(finite)
-    found: list[int] = rng.choice(places, min(most, len(places)), replace=False).tolist()
-    return found
+    return list(rng.choice(places, min(most, len(places)), replace=False).tolist())
 
 
 def of_all_blocks(gaps: Vector, block: int, rng: np.random.Generator, most: int) -> set[int]:

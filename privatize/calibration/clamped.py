@@ -287,9 +287,8 @@ class Clamped(Proven):
 
     def release(self, measured: Array, n: int, mechanism: Mechanism, epsilon: float, delta: float) -> Answer:
         sensitivity, whole = self._moved(n, mechanism), np.full(self.bounds.size, self._whole)
-        noised = mechanism.release(
-            self.total(measured, n), sensitivity=sensitivity, epsilon=epsilon, delta=delta, whole=whole
-        )
+        total = self.total(measured, n)
+        noised = mechanism.release(total, sensitivity=sensitivity, epsilon=epsilon, delta=delta, whole=whole)
         bound = self.bound_at(n, mechanism)
         return Answer(self.finish(noised, n), mechanism.scale(bound, epsilon, delta), bound)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.calibration.numeric import as_real, unmixed
+from privatize.calibration.numeric import Array, as_real, unmixed
 from privatize.calibration.proof import Answer, Proven
 from privatize.data import frames, records
 from privatize.errors import DataError, SettingsError
@@ -143,14 +143,10 @@ class Transformed(Proven):
         made = np.array(listed, dtype=np.float64)
         return made if made.shape == (structure.size,) and np.isfinite(made).all() else None
 
-    def release(
-        self, measured: NDArray[Any], n: int, mechanism: Mechanism, epsilon: float, delta: float
-    ) -> Answer:
+    def release(self, measured: Array, n: int, mechanism: Mechanism, epsilon: float, delta: float) -> Answer:
         whole = self.structure(n).integers()
-        noised = mechanism.release(
-            measured, sensitivity=self.bound, epsilon=epsilon, delta=delta, whole=whole
-        )
-        return Answer(noised, mechanism.scale(self.bound, epsilon, delta), self.bound)
+        made = mechanism.release(measured, sensitivity=self.bound, epsilon=epsilon, delta=delta, whole=whole)
+        return Answer(made, mechanism.scale(self.bound, epsilon, delta), self.bound)
 
 
 def _are_integers(values: list[Any]) -> bool:

@@ -8,8 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
-from numpy.typing import NDArray
-
+from privatize.calibration.numeric import Array
 from privatize.errors import SettingsError
 from privatize.mechanisms.base import BaseMechanism, Mechanism, Noise, Vector, complete
 from privatize.mechanisms.gaussian import Gaussian
@@ -94,7 +93,7 @@ class Proven(ABC):
         """Return the structure of the answer on n records. It never depends on data."""
 
     @abstractmethod
-    def measure(self, data: Any, n: int) -> NDArray[Any] | None:
+    def measure(self, data: Any, n: int) -> Array | None:
         """Return what noise is added to: an array whose shape and dtype are public.
 
         It never raises because of the values of the data. It returns None if the function turned out not to
@@ -102,7 +101,5 @@ class Proven(ABC):
         """
 
     @abstractmethod
-    def release(
-        self, measured: NDArray[Any], n: int, mechanism: Mechanism, epsilon: float, delta: float
-    ) -> Answer:
+    def release(self, measured: Array, n: int, mechanism: Mechanism, epsilon: float, delta: float) -> Answer:
         """Return the private answer."""

@@ -20,6 +20,7 @@ from privatize.calibration.global_rng import level, unwind
 from privatize.calibration.norms import NORMS, Norm, Vector
 from privatize.calibration.order_statistic import SMALLEST, widened
 from privatize.calibration.run import REMEDIES, Collector
+from privatize.calibration.sensitivity import Sensitivity
 from privatize.calibration.user_warnings import show
 from privatize.data import records
 from privatize.data.corners import Place, places
@@ -104,13 +105,10 @@ class ProvenBound:
 
     @property
     def m(self) -> int:
-        """Number of pairs that were tried."""
+        """Number of pairs that were tried. None of them was beyond the bound, so it is `k`, too."""
         return self.tried
 
-    @property
-    def k(self) -> int:
-        """The same: none of them was beyond the bound."""
-        return self.tried
+    k = m
 
     def card(self, known: float | None = None) -> Card:
         """Return what a person sees of the bound: names and values, beside another known bound."""
@@ -133,6 +131,9 @@ class ProvenBound:
         norm = f", norm={self.norm}" if self.norm else ""
         tried = f", tried={self.tried}, largest={self.largest:.6g}, seed={self.seed}" if self.tried else ""
         return f"ProvenBound({self.value:.6g}{norm}, n={self.n}, gamma=0{tried})"
+
+
+AnyBound = Sensitivity | ProvenBound
 
 
 def known_bound(value: float, n: int, structure: Structure) -> ProvenBound:

@@ -27,12 +27,10 @@ def as_json(facts: Any) -> str:
 def _for_json(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(name): _for_json(each) for name, each in value.items()}
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | np.generic):
         return _for_json(value.tolist())
     if isinstance(value, list | tuple):
         return [_for_json(each) for each in value]
-    if isinstance(value, np.generic):
-        return _for_json(value.item())
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value if isinstance(value, bool | int | float | str | None) else str(value)

@@ -216,8 +216,7 @@ def convert_moments(values: Array, dtype: np.dtype[Any], support: Any, missing: 
     clipped = np.clip(values.astype(low.dtype), low, high)
     if not optional:
         clipped = np.where(np.isnat(clipped), low + (high - low) // 2, clipped)
-    made: Array = clipped.astype(dtype)
-    return made
+    return np.asarray(clipped.astype(dtype))
 
 
 def convert_choices(values: list[Any], support: Any) -> list[Any]:
@@ -281,8 +280,7 @@ def cast_numbers(values: Array, dtype: np.dtype[Any]) -> Array:
     ends = np.iinfo(dtype)
     if values.dtype.kind in "iu":
         own = np.iinfo(values.dtype)
-        found: Array = np.clip(values, max(own.min, ends.min), min(own.max, ends.max)).astype(dtype)
-        return found
+        return np.asarray(np.clip(values, max(own.min, ends.min), min(own.max, ends.max)).astype(dtype))
     # In float64, since float32 cannot represent 2^31 - 1. 2^63 - 1 is no float64, but what rounds to 2^63.
     rounded = np.nan_to_num(np.rint(values.astype(np.float64)), nan=0.0)
     above = rounded >= float(ends.max)

@@ -19,10 +19,8 @@ from privatize.data.schema import ListSchema, Schema
 from privatize.data.support import OneOf, is_fixed, split, unwrap
 from privatize.errors import DataError
 
-_WRONG_TYPE = (
-    "The records of the list are not all of the type that P draws: numbers, booleans, dates of the same time "
-    "zone. Convert them, or have the sampler draw what they are."
-)
+_WRONG_TYPE = """The records of the list are not all of the type that P draws: numbers, booleans, dates of the
+        same time zone. Convert them, or have the sampler draw what they are."""
 
 
 class Lists(Container):

@@ -41,10 +41,8 @@ def mismatch(own: Schema, drawn: Schema, support: Any) -> str | None:
 
 def _other_container(own: Schema, drawn: Schema) -> str:
     if str(own) == str(drawn):
-        return (
-            f"The dataset is {own} with longer strings than the sampler can draw. Have the "
-            f"sampler draw strings of the longest width that may occur."
-        )
+        return f"""The dataset is {own} with longer strings than the sampler can draw. Have the sampler draw
+            strings of the longest width that may occur."""
     width = advice = ""
     if isinstance(own, FrameSchema) and isinstance(drawn, ArraySchema):
         width = f" Its records have {len(own.columns)} columns; P's would have to be of that width."
@@ -52,11 +50,8 @@ def _other_container(own: Schema, drawn: Schema) -> str:
         advice = " For a list of dicts use table(..., frame='records')."
     elif isinstance(drawn, AlignedSchema) and drawn.names is None:
         advice = " If the dataset is several arguments, name them: data=('X', 'y')."
-    return (
-        f"The dataset is {own}, but the sampler draws {drawn}.{width} Calibration "
-        f"and release must run on the same kind of data: convert the dataset, or have the "
-        f"sampler draw what the dataset is.{advice}"
-    )
+    return f"""The dataset is {own}, but the sampler draws {drawn}.{width} Calibration and release must run on
+        the same kind of data: convert the dataset, or have the sampler draw what the dataset is.{advice}"""
 
 
 def _parts_mismatch(own: AlignedSchema, drawn: AlignedSchema, support: Any) -> str | None:
@@ -98,11 +93,9 @@ def _frames_mismatch(own: FrameSchema, drawn: FrameSchema) -> str | None:
             fix = _FIXES.get(other.kind, _CONVERT)
             return f"{column} is {one.public_dtype}, but the sampler draws {other.dtype}. {fix}"
     if own.index != drawn.index:
-        return (
-            f"The dataset has {_index_in_words(own)}, and the sampler draws {_index_in_words(drawn)}. Drop "
-            f"the index with reset_index(drop=True); if the function needs it, make it a column with "
-            f"reset_index(), or have the sampler draw it: table(...).map(lambda d: d.set_index(...))."
-        )
+        return f"""The dataset has {_index_in_words(own)}, and the sampler draws {_index_in_words(drawn)}.
+            Drop the index with reset_index(drop=True); if the function needs it, make it a column with
+            reset_index(), or have the sampler draw it: table(...).map(lambda d: d.set_index(...))."""
     return None
 
 
@@ -136,15 +129,11 @@ def _names_mismatch(own: FrameSchema, drawn: FrameSchema) -> str | None:
         advice = _advice(less, more, own)
         return f"The dataset lacks the columns {less!r} that the sampler draws{advice}"
     if more:
-        return (
-            f"The dataset has the columns {more!r}, which the sampler does not draw. Pass only "
-            f"data[{theirs!r}], or add them to the sampler."
-        )
+        return f"""The dataset has the columns {more!r}, which the sampler does not draw. Pass only
+            data[{theirs!r}], or add them to the sampler."""
     if ours != theirs:
-        return (
-            f"The dataset's columns are {ours!r}, and the sampler draws them in the order {theirs!r}. "
-            f"Pass data[{theirs!r}]."
-        )
+        return f"""The dataset's columns are {ours!r}, and the sampler draws them in the order {theirs!r}.
+            Pass data[{theirs!r}]."""
     return None
 
 

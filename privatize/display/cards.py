@@ -91,9 +91,8 @@ def _bar(share: float) -> str:
 def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table with a head, which scrolls by itself if the screen is too narrow."""
     top = "".join(f"<th scope='col'>{html.escape(name)}</th>" for name in head)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-    )
+    lines = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows)
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
     return (
         f"<div class='scroll'><table class='grid'><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
         f"</div>"

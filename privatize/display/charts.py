@@ -203,9 +203,8 @@ def _layer(layer: Layer, across: _Axis, up: _Axis) -> str:
         return "".join(f"<path d='{path}' {style}/>" for path in _PATHS[layer.kind](x, y, top))
     points = list(map(",".join, zip(x, y, strict=True)))
     if layer.kind == "point":
-        return "".join(
-            f"<circle cx='{a}' cy='{b}' r='4.5' fill='{color}'/>" for a, b in zip(x, y, strict=True)
-        )
+        places = zip(x, y, strict=True)
+        return "".join(f"<circle cx='{a}' cy='{b}' r='4.5' fill='{color}'/>" for a, b in places)
     if layer.kind == "band":
         points += map(",".join, zip(x[::-1], top[::-1], strict=True))
         return f"<polygon points='{' '.join(points)}' fill='{color}' fill-opacity='.22'/>"
@@ -253,9 +252,8 @@ def onto(chart: Chart, ax: Any = None) -> Any:
     ax = axes(ax)
     for layer in chart.layers:
         _draw(layer, ax)
-    ax.set(
-        **{f"{axis}scale": "log" for axis in chart.log}, **({"ylim": chart.limits} if chart.limits else {})
-    )
+    limits = {"ylim": chart.limits} if chart.limits else {}
+    ax.set(**{f"{axis}scale": "log" for axis in chart.log}, **limits)
     if chart.names:
         places, names = zip(*_names(chart.names), strict=True)
         ax.set_xticks(places, names, parse_math=False)

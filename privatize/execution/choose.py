@@ -6,7 +6,6 @@ import math
 import os
 import sys
 import types
-from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,7 +14,7 @@ import numpy as np
 
 from privatize.errors import ExecutionError, SettingsError
 from privatize.execution.clusters.executors import Dask, Futures, Mapped, Ray
-from privatize.execution.job import Job, Refused, SpanResult
+from privatize.execution.job import Job, Refused, Results
 from privatize.execution.packaging.package import pack
 from privatize.execution.processes.pool import Processes, is_warm
 from privatize.execution.span_queue import SpanQueue
@@ -36,7 +35,7 @@ class Executor(Protocol):
     def exact(self) -> bool:
         """Whether numbers are rounded there as in this process."""
 
-    def run(self, job: Job, queue: SpanQueue) -> Generator[SpanResult, None, None]:
+    def run(self, job: Job, queue: SpanQueue) -> Results:
         """Take spans from the queue until there are none, and yield the gaps of each as they come in."""
 
 
@@ -133,7 +132,7 @@ class Inline:
 
     exact = True
 
-    def run(self, job: Job, queue: SpanQueue) -> Generator[SpanResult, None, None]:
+    def run(self, job: Job, queue: SpanQueue) -> Results:
         """Evaluate all spans of the queue."""
         # Several spans, because other threads can use the global generators between two of them.
         while (span := queue.next(1)) is not None:
@@ -149,7 +148,7 @@ class Auto:
 
     exact = True
 
-    def run(self, job: Job, queue: SpanQueue) -> Generator[SpanResult, None, None]:
+    def run(self, job: Job, queue: SpanQueue) -> Results:
         """Evaluate all spans of the queue."""
         workers, seen = cores(), 0
         for found in Inline().run(job, queue):
@@ -168,9 +167,7 @@ class Auto:
                 workers = 1
                 continue
             try:
-                _log.info(
-                    "%d pairs are left, about %.3g s each: on %d cores", queue.left, queue.cost, workers
-                )
+                _log.info("%d pairs left, about %.3g s each: on %d cores", queue.left, queue.cost, workers)
                 yield from Processes(workers).run(job, queue, package)
             except Refused as error:
                 _log.warning("evaluating inline, on one core, because a worker refused: %s", error)

@@ -2,7 +2,7 @@
 
 import json
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol, Self
 
@@ -200,6 +200,10 @@ class Packable(Protocol):
 
     def identity(self) -> dict[str, Any]:
         """Return what must be the same in both processes, by name."""
+
+
+Results = Generator[SpanResult, None, None]
+"""Results as they come in."""
 
 
 class Job(Packable, Protocol):

@@ -2,20 +2,11 @@
 
 import contextlib
 import sys
+import types
 import warnings
 from typing import Any
 
 _DELAY = 1.0  # seconds: calibrations that take less need no bar
-
-
-class _NoBar(contextlib.nullcontext[Any]):
-    """Replaces the bar where none is shown."""
-
-    def __enter__(self) -> Any:
-        return self
-
-    def update(self, pairs: int) -> None:
-        """Count nothing."""
 
 
 def bar(label: str, total: int, done: int = 0, show: bool | None = None) -> Any:
@@ -37,7 +28,7 @@ def bar(label: str, total: int, done: int = 0, show: bool | None = None) -> Any:
     ...     progress.update(100)
     """
     if sys.stderr is None or not (_interactive() if show is None else show):
-        return _NoBar()
+        return contextlib.nullcontext(types.SimpleNamespace(update=lambda _: None))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a notebook without ipywidgets gets a bar of text
         from tqdm.auto import tqdm

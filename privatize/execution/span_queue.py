@@ -100,9 +100,8 @@ class SpanQueue:
     def learn(self, found: SpanResult) -> None:
         """Note how long pairs took, and what they showed about the function."""
         known = self.learned
-        self.learned = Learned(
-            found.structure or known.structure, found.uses_global_rng or known.uses_global_rng
-        )
+        used = found.uses_global_rng or known.uses_global_rng
+        self.learned = Learned(found.structure or known.structure, used)
         if found.seconds > 0:
             cost = found.seconds / len(found.gaps)
             # The first pair of a function takes longer: it may import modules, and it is checked.

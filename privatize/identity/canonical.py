@@ -290,10 +290,8 @@ _LOSSLESS: dict[type, Callable[[Encoder, Any], Any]] = {
     tuple: lambda e, x: ["tuple", *map(e.value, x)],
 }
 _MADE_OF = PARTS.keys() - {types.GenericAlias, types.UnionType}
-_BUILTIN = (
-    *(types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType),
-    *(types.WrapperDescriptorType, types.ClassMethodDescriptorType),
-)
+_BUILTIN: tuple[type, ...] = (types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType)
+_BUILTIN += (types.WrapperDescriptorType, types.ClassMethodDescriptorType)
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 _SKIPPED = words("""__dict__ __weakref__ __module__ __qualname__ __firstlineno__ __slotnames__
     __abstractmethods__ _abc_impl __static_attributes__ __dataclass_params__ __replace__ __annotate__

@@ -26,17 +26,14 @@ from privatize.identity.graph import ATOMS, NOTHING, content_of, state_of
 from privatize.identity.origin import origin
 
 # Objects that lead to the entire process and not to what a run computes.
-_PASSED_OVER = (
-    *(np.generic, np.dtype, np.ufunc, range, slice, types.BuiltinFunctionType, types.CodeType),
-    *(types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType),
-    *(types.GetSetDescriptorType, types.MemberDescriptorType, types.FrameType, logging.Logger),
-)
+_PASSED_OVER: tuple[type, ...] = (np.generic, np.dtype, np.ufunc, range, slice, logging.Logger)
+_PASSED_OVER += (types.BuiltinFunctionType, types.MethodWrapperType, types.WrapperDescriptorType)
+_PASSED_OVER += (types.MethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType)
+_PASSED_OVER += (types.CodeType, types.FrameType)
 # Classes of Python's own whose objects never change.
-UNCHANGING = (
-    *(dt.date, dt.time, dt.timedelta, dt.tzinfo, decimal.Decimal, fractions.Fraction),
-    *(enum.Enum, pathlib.PurePath, re.Pattern, types.GenericAlias, types.UnionType),
-    *(operator.itemgetter, operator.attrgetter, operator.methodcaller, type(np.mean)),
-)
+UNCHANGING: tuple[Any, ...] = (dt.date, dt.time, dt.timedelta, dt.tzinfo, decimal.Decimal, fractions.Fraction)
+UNCHANGING += (enum.Enum, pathlib.PurePath, re.Pattern, types.GenericAlias, types.UnionType)
+UNCHANGING += (operator.itemgetter, operator.attrgetter, operator.methodcaller, type(np.mean))
 CODE = (types.FunctionType, types.MethodType, type, types.ModuleType, staticmethod, classmethod, property)
 CONTAINERS: tuple[Any, ...] = (list, OrderedDict, dict, set, deque, bytearray)
 _ATOMS = ATOMS | {type(NotImplemented)}

@@ -89,9 +89,8 @@ class Private:
 
     @functools.cached_property
     def _ids(self) -> frozenset[int]:
-        return frozenset(
-            id(each) for part in _parts(self._data, pandas=False) for each in memory.owners(part)
-        )
+        found = (each for part in _parts(self._data, pandas=False) for each in memory.owners(part))
+        return frozenset(map(id, found))
 
     @functools.cached_property
     def _has_rows(self) -> bool:

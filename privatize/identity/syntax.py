@@ -81,14 +81,12 @@ def _syntax(node: Any) -> Any:
 
 def _bytecode(code: types.CodeType) -> list[Any]:
     """Return code as JSON, with the version of Python that its bytecode is for."""
-    constants = [
-        _bytecode(each) if isinstance(each, types.CodeType) else literal(each) for each in code.co_consts
-    ]
+    inner = [_bytecode(one) if isinstance(one, types.CodeType) else literal(one) for one in code.co_consts]
     shape = [code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags]
     named = [code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars]
     raw = [code.co_code.hex(), code.co_exceptiontable.hex()]
     version = [sys.implementation.name, *sys.version_info[:2]]
-    return ["bytecode", version, code.co_name, raw, constants, shape, [list(each) for each in named]]
+    return ["bytecode", version, code.co_name, raw, inner, shape, [list(each) for each in named]]
 
 
 def literal(value: Any) -> Any:

@@ -4,10 +4,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privatize.errors import SettingsError
-from privatize.mechanisms.base import Noise
+from privatize.mechanisms.base import Mask, Noise, Vector
 
 # Scales are rounded up by up to 2^-21 (see privatize.noise.grid): this margin covers that.
 _MARGIN = 1 + 2.0**-18
@@ -23,9 +22,7 @@ def check_confidence(confidence: Any) -> float:
     return value
 
 
-def half_widths(
-    noise: Noise, scale: Any, confidence: float, whole: NDArray[np.bool_], *, rounded: bool = False
-) -> NDArray[np.float64]:
+def half_widths(noise: Noise, scale: Any, confidence: float, whole: Mask, *, rounded: bool = False) -> Vector:
     """Return how far noise moves each number at most, with this probability for each number by itself.
 
     Parameters
@@ -70,9 +67,7 @@ def _normal(tail: float) -> float:
     return -NormalDist().inv_cdf(tail)
 
 
-def mean_error(
-    noise: Noise, scale: Any, whole: NDArray[np.bool_], *, rounded: bool = False
-) -> NDArray[np.float64]:
+def mean_error(noise: Noise, scale: Any, whole: Mask, *, rounded: bool = False) -> Vector:
     """Return the mean absolute value of each number's noise. The arguments are those of `half_widths`.
 
     Examples
@@ -95,7 +90,7 @@ def mean_error(
     return np.where(whole, integers, means)
 
 
-def _mean_rounded(scales: NDArray[np.float64]) -> NDArray[np.float64]:
+def _mean_rounded(scales: Vector) -> Vector:
     """Return the mean absolute values of normal numbers that are rounded."""
     means = scales * math.sqrt(2 / math.pi)
     for scale in np.unique(scales[scales < 50]).tolist():  # at 50 or more, rounding changes less than 1e-4

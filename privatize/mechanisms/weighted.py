@@ -69,8 +69,7 @@ def exponents(sizes: NDArray[np.float64], scaled: Scaled) -> list[int]:
     filled = np.where(moved, sizes, sizes[moved].max())
     powers = np.log2(filled) * (0.5 if scaled == "total" else 1.0)
     rounded = np.rint(powers - powers.max()).astype(int)
-    found: list[int] = np.maximum(rounded, _LEAST).tolist()
-    return found
+    return list(np.maximum(rounded, _LEAST).tolist())
 
 
 @dataclass(frozen=True)
@@ -106,8 +105,7 @@ class Weighted:
 
     def scale(self, sensitivity: float, epsilon: float, delta: float, /) -> Vector:
         """Return the scale of the noise of each number."""
-        found: Vector = np.ldexp(float(self.mechanism.scale(sensitivity, epsilon, delta)), self._powers)
-        return found
+        return np.asarray(np.ldexp(float(self.mechanism.scale(sensitivity, epsilon, delta)), self._powers))
 
     def release(
         self, vector: Vector, /, *, sensitivity: float, epsilon: float, delta: float, whole: Mask

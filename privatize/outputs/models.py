@@ -161,9 +161,7 @@ def _inside(estimator: Any, form: Form) -> list[Any]:
 
 def _with_each(steps: list[Any], change: Callable[[Any], Any]) -> list[Any]:
     """Change each estimator in a list of estimators, or of tuples of a name, an estimator and more."""
-    return [
-        (step[0], change(step[1]), *step[2:]) if isinstance(step, tuple) else change(step) for step in steps
-    ]
+    return [(one[0], change(one[1]), *one[2:]) if isinstance(one, tuple) else change(one) for one in steps]
 
 
 def _set_aside(step: Any, inside: list[Any]) -> Any:

@@ -68,20 +68,14 @@ def refusal(value: Any) -> OutputError:
     return OutputError(f"The function returns {name}, to which no noise can be added. {remedy}")
 
 
-_SEARCH = (
-    "A search publishes which parameters won. Search on data drawn from P, or on public data, and return a "
-    "model that is fitted with what was found."
-)
-_VECTORS = (
-    "It predicts from support vectors, which are people's records. Use LinearSVC or LinearSVR (after "
-    "RBFSampler for a radial kernel), or return {'coef': model.coef_, 'intercept': model.intercept_} if the "
-    "kernel is linear."
-)
-_POINTS = (
-    "For trees, neighbours and kernels release predictions at public points: return "
-    "model.predict_proba(POINTS), or use mechanism=Bernstein(...). If it predicts from numbers, return "
-    "privatize.sklearn.fitted(model, attributes=[...]) with their names, or the numbers alone."
-)
+_SEARCH = """A search publishes which parameters won. Search on data drawn from P, or on public data, and
+        return a model that is fitted with what was found."""
+_VECTORS = """It predicts from support vectors, which are people's records. Use LinearSVC or LinearSVR (after
+        RBFSampler for a radial kernel), or return {'coef': model.coef_, 'intercept': model.intercept_} if the
+        kernel is linear."""
+_POINTS = """For trees, neighbours and kernels release predictions at public points: return
+        model.predict_proba(POINTS), or use mechanism=Bernstein(...). If it predicts from numbers, return
+        privatize.sklearn.fitted(model, attributes=[...]) with their names, or the numbers alone."""
 
 
 def unknown_model(model: Any) -> OutputError:

@@ -299,8 +299,7 @@ def _is_tensor(value: Any) -> bool:
 def _numpy(tensor: Any) -> NDArray[Any]:
     own = tensor.detach().cpu()
     narrow = str(own.dtype) in ("torch.bfloat16", "torch.float16")
-    found: NDArray[Any] = (own.float() if narrow else own).numpy()
-    return found
+    return np.asarray((own.float() if narrow else own).numpy())
 
 
 # -- containers of other nodes --

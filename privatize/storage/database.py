@@ -81,9 +81,8 @@ class Database:
         self._turn, self._process = threading.RLock(), os.getpid()
         scheme, sign, _ = self.url.partition("://")
         if sign and not self.postgres and not self.url.startswith("sqlite:///"):
-            raise SettingsError(
-                f"A store at {scheme}:// is not known. Use a path, sqlite:///path, or postgresql://..."
-            )
+            raise SettingsError(f"""A store at {scheme}:// is not known. Use a path, sqlite:///path, or
+                postgresql://...""")
 
     @contextlib.contextmanager
     def transaction(self, *, write: bool = True) -> Iterator[Run]:

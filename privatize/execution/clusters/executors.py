@@ -16,12 +16,12 @@ import os
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from privatize.errors import ExecutionError, PrivatizeError
-from privatize.execution.job import Job, Learned, Refused, Reply, Span, SpanResult
+from privatize.execution.job import Job, Learned, Refused, Reply, Results, Span, SpanResult
 from privatize.execution.packaging.package import Package, pack
 from privatize.execution.processes.pool import Pool, pool
 from privatize.execution.span_queue import SpanQueue
@@ -102,7 +102,7 @@ class Futures:
     def __init__(self, pool: Any) -> None:
         self._pool = pool
 
-    def run(self, job: Job, queue: SpanQueue) -> Generator[SpanResult, None, None]:
+    def run(self, job: Job, queue: SpanQueue) -> Results:
         """Evaluate all spans of the queue; when a process is lost, its span is ordered again."""
         queue.moved = True
         try:
@@ -114,7 +114,7 @@ class Futures:
                 so far are saved. With a number, as in workers=2, the library has its own processes and
                 replaces lost ones.""") from error
 
-    def _run(self, job: Job, package: Package, queue: SpanQueue) -> Generator[SpanResult, None, None]:
+    def _run(self, job: Job, package: Package, queue: SpanQueue) -> Results:
         bare = package if len(package.payload) < _SMALL else replace(package, payload=b"")
         missing: set[Span] = set()
         lost: Counter[Span] = Counter()

@@ -16,14 +16,14 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from privatize.errors import ExecutionError
-from privatize.execution.job import Cause, CauseKind, Job, Learned, Refused, Reply, Span, SpanResult
+from privatize.execution.job import Cause, CauseKind, Job, Learned, Refused, Reply, Results, Span, SpanResult
 from privatize.execution.packaging.package import Package, pack
 from privatize.execution.processes.worker import IDLE, Message, StartMethod, safe_path, work
 from privatize.execution.span_queue import SpanQueue
@@ -127,7 +127,7 @@ class Pool:
 
     def run(
         self, package: Package, queue: SpanQueue, *, workers: int, timeout: float | None, keep: bool = False
-    ) -> Generator[SpanResult, None, None]:
+    ) -> Results:
         """Evaluate all spans of the queue, and yield results as they come in.
 
         With `keep`, workers keep the package for the next time.
@@ -147,9 +147,7 @@ class Pool:
                     elif not keep:
                         worker.drop_job()
 
-    def _run(
-        self, package: Package, queue: SpanQueue, workers: int, timeout: float | None
-    ) -> Generator[SpanResult, None, None]:
+    def _run(self, package: Package, queue: SpanQueue, workers: int, timeout: float | None) -> Results:
         from multiprocess import connection
 
         interval = None if timeout is None else max(0.001, min(timeout / 10, 1.0))
@@ -329,9 +327,7 @@ class Processes:
     count: int
     exact = True
 
-    def run(
-        self, job: Job, queue: SpanQueue, package: Package | None = None
-    ) -> Generator[SpanResult, None, None]:
+    def run(self, job: Job, queue: SpanQueue, package: Package | None = None) -> Results:
         """Evaluate all spans of the queue; the job may have been packed already."""
         queue.moved = True
         return pool().run(package or pack(job), queue, workers=self.count, timeout=job.timeout)
