@@ -213,13 +213,12 @@ def _check_size(made: Design) -> None:
         raise SamplerError(f"""{" and ".join(map(repr, large.names))} would have {large.cells:,} cells, and at
             most {MOST_CELLS:,} can be learned. Learn columns with that many values separately, or with fewer
             categories.""")
-    worst = max(made.groups, key=lambda group: group.smallest)
-    if worst.smallest > 0.5:
-        more = math.ceil(2 * worst.smallest * made.n)
-        least = made.epsilon * 2 * worst.smallest
+    worst = max(made.groups, key=lambda group: group.scale)
+    if 2 * worst.scale > made.n * (1 + 1e-9):  # below twice the scale, single values are taken for noise
+        least = made.epsilon * 2 * worst.scale / made.n
         digits = 1 - math.floor(math.log10(least))
         shown = math.ceil(least * 10**digits) / 10**digits
-        raise SamplerError(f"""epsilon={made.epsilon:g} is too little to learn P from {made.n:,} records: in
-            {" and ".join(map(repr, worst.names))} a cell would need {worst.smallest:.0%} of the records to
-            stand out from the noise, and at most 50% are allowed. It takes epsilon={shown:g}, or
-            {more:,} records, or fewer columns.""")
+        raise SamplerError(f"""epsilon={made.epsilon:g} is too little to learn P from {made.n:,} records: the
+            noise on each count has scale {worst.scale:.3g}, and not even a value that all records have would
+            stand out from it. It takes epsilon={shown:g}, or {math.ceil(2 * worst.scale):,} records, or fewer
+            columns.""")
