@@ -19,12 +19,15 @@ _NEED_SKLEARN = ["privatize/sklearn.py", "privatize/function/private_estimator.p
 collect_ignore = _NEED_SKLEARN if find_spec("sklearn") is None else []
 
 
-@pytest.fixture(autouse=True)
-def _fresh_memory():
-    """Begin every test without remembered estimates."""
+def _forget():
+    """Begin every test, and the fixtures of every module, without remembered estimates."""
     from privatize.storage.estimates import open_store
 
     open_store("memory").forget()
+
+
+_of_test = pytest.fixture(autouse=True, name="_of_test")(_forget)
+_of_module = pytest.fixture(autouse=True, scope="module", name="_of_module")(_forget)
 
 
 def pytest_runtest_setup():
