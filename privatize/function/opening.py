@@ -21,12 +21,13 @@ from privatize.config.policy import Policy, policy
 from privatize.data import records
 from privatize.data.clipping import convert_floats
 from privatize.function import silence
-from privatize.function.advice import UNREADABLE, Advice
+from privatize.function.advice import BOOTSTRAPPED, UNREADABLE, Advice
 from privatize.function.box import Box
 from privatize.function.calibrator import refuse_reachable
 from privatize.function.recursion import active_guards
 from privatize.function.settings import Settings
 from privatize.function.template import Template
+from privatize.identity.reachable import is_private
 from privatize.mechanisms.base import BaseMechanism, complete
 
 T = TypeVar("T")
@@ -302,6 +303,8 @@ class Opened:
         box = self.box
         box.started = True  # from here on errors contain only fixed messages
         with np.errstate(all="ignore"), silence.quiet():  # a warning could quote a private number
+            if self.template.draws_public and is_private(self.template.sampler, box.data):
+                raise errors.PrivateRunError(BOOTSTRAPPED)
             if self.positions is not None:
                 box.data = records.take(box.data, self.positions)
             box.value = records.convert(box.data, self.template.records(), self.template.support)

@@ -63,7 +63,8 @@ class Template:
         drawn = list(map(self._drawn, self.sampler))
         check_alike(self.sampler, drawn)
         # To the last detail that code could read, such as the order of categories.
-        kinds = [identity_of(records.take(each, np.zeros(0, dtype=np.intp)), version="") for each in drawn]
+        nobody = np.zeros(0, dtype=np.intp)
+        kinds = [identity_of(records.fresh(records.take(each, nobody)), version="") for each in drawn]
         if len(set(kinds)) > 1:
             raise SamplerError(f"""The members of {self.sampler!r} draw records of different kinds. Have them
                 draw the same container, columns, dtypes and categories, in the same order.""")

@@ -66,6 +66,8 @@ class _Frames(Layout):
         self.table = view if isinstance(view, _Table) else view.parent
         support = self.table.support
         names = list(view.columns) if isinstance(view, Projection) else list(support)
+        if isinstance(view, _Split):  # as in the data: y is behind X, wherever the table has it
+            names = [*view.others, view.label]
         one = isinstance(view, _Split) or (isinstance(view, Projection) and not view.several)
         self.frame_names = None if one else names
         return names, [support[name] for name in names]

@@ -8,7 +8,7 @@ import textwrap
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privatize import Blocks, Budget, privatize, samplers, seal, sums
@@ -37,8 +37,8 @@ def first(rows):
     return float(len(rows))
 
 
-def mean_of(sampler=UNIT, function=average, **settings):
-    return privatize(**(PROMISE | {"sampler": sampler} | settings))(function)
+def mean_of(sampler=UNIT, function=average, **more):
+    return privatize(**(PROMISE | {"sampler": sampler} | more))(function)
 
 
 def record(age=31, income=10.0, region="East", score=0.0):
@@ -86,6 +86,7 @@ VALUES = {
 }
 
 
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     st.lists(st.fixed_dictionaries(VALUES), min_size=1, max_size=6), st.fixed_dictionaries(VALUES), st.data()
 )

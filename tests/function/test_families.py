@@ -20,6 +20,8 @@ from privatize.errors import (
     SamplerError,
     SettingsError,
 )
+from privatize.function.settings import Settings
+from privatize.function.template import Template
 from privatize.samplers import any_of, uniform
 from privatize.storage.estimates import open_store
 
@@ -251,6 +253,15 @@ def test_kinds_that_turn_out_to_differ():
     kinds["dtype"] = np.float32
     with pytest.raises(SamplerError, match="different kinds"):
         f.estimate(50)
+
+
+def test_missing_values_are_no_difference_of_kind():
+    """Families of tables with missing values would be refused whenever the first two records have some."""
+    column = samplers.with_missing(samplers.uniform(0, 1), 0.5)
+    for frame in ("pandas", "polars", "pyarrow", "dict", "records"):
+        shares = (samplers.with_missing(samplers.uniform(0, 1), share) for share in (0.01, 0.5, 0.99))
+        family = samplers.any_of(*(samplers.table(a=each, b=column, frame=frame) for each in shares))
+        Template(Settings(epsilon=1, gamma=0.1, sampler=family)).records()
 
 
 def test_categories_in_another_order():

@@ -20,8 +20,10 @@ from privatize.errors import (
     SamplerError,
     SettingsError,
 )
+from privatize.function.learning import _columns
 from privatize.noise import exact, grid
 from privatize.samplers.designs import Design, design
+from privatize.samplers.layouts import layout_of
 from privatize.samplers.learned import Learned
 from tests.cases import for_each
 from tests.function.lessons import check_at_once, check_killed
@@ -126,6 +128,17 @@ def test_outputs_of_neighbours_are_at_most_epsilon_apart():
                     loss += rate * sum(abs(x - y) for x, y in zip(one, two, strict=True))
                 worst = max(worst, loss)
         assert Fraction(59) < worst <= Fraction(60)
+
+
+@for_each("within", WITHIN)
+def test_columns_are_counted_under_their_own_names(within):
+    """The cells of one column would count the values of another, and P would be far from the data."""
+    layout = layout_of(within)
+    drawn = layout.columns(30, np.random.default_rng(1), layout.names)
+    made = layout.put(dict(zip(layout.names, drawn, strict=True)))
+    cells = [each for _, each in design(within, 10**6, 1.0, (), {}).columns]
+    for own, column, (values, missing) in zip(cells, drawn, _columns(made), strict=True):
+        assert (own.places(column.array()) == own.places(values, missing)).all()
 
 
 ODD = [

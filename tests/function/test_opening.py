@@ -179,3 +179,12 @@ def test_the_policy_holds(rule, key, match):
     with pytest.raises(PolicyError, match=match) as caught:
         opening().run(boxed(PRIVATE), lambda found: found.paid(largest))
     assert_clean(caught.value)
+
+
+def test_a_p_that_is_made_of_the_private_data_is_refused_after_payment():
+    """P would contain the very records that are to be hidden, and its bounds would be taken from them."""
+    budget, data = Budget("opened as P", epsilon=1, ledger="memory"), PRIVATE.copy()
+    sampler = samplers.bootstrap(data.copy())
+    with pytest.raises(PrivateRunError, match="bootstraps"):
+        opening(budget, sampler).run(boxed(data), lambda found: found.paid(largest))
+    assert budget.spent.epsilon == 0.5  # whether the data is P depends on values
