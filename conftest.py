@@ -31,10 +31,14 @@ _of_module = pytest.fixture(autouse=True, scope="module", name="_of_module")(_fo
 
 
 def pytest_runtest_setup():
-    """Forget what another test, or an example in the docs, which has no fixtures, has set by configure()."""
+    """Forget what another test, or an example in the docs, which has no fixtures, has set by configure().
+
+    Stress tests are switched off: those of their own tests switch them on.
+    """
     from privatize.config import policy
 
     policy._chosen.clear()
+    policy._chosen["stress"] = False
 
 
 @pytest.fixture(autouse=True)

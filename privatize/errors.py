@@ -27,6 +27,7 @@
 
     PrivatizeWarning (UserWarning)
     ├── NotRememberedWarning           an estimate cannot be remembered for the next call
+    ├── FragileEstimateWarning         an estimate hangs on an assumption of P
     ├── StoreWarning                   remembered estimates cannot be read or written
     ├── UnsharedBudgetWarning          a budget is in the memory of one process
     └── InsecureNoiseWarning           noise is seeded, for tests: nothing is private
@@ -260,6 +261,10 @@ class UnsharedBudgetWarning(PrivatizeWarning):
 
 class InsecureNoiseWarning(PrivatizeWarning):
     """Noise comes from a seed, so nothing is private. For tests only."""
+
+
+class FragileEstimateWarning(PrivatizeWarning):
+    """An estimate would be larger if P were a little different, in the way that the message says."""
 
 
 class NotRememberedWarning(PrivatizeWarning):

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privatize.calibration.stress import Stress
 from privatize.display.charts import Chart, Layer, thin
 from privatize.planning.plan import Plan
 
@@ -17,9 +18,19 @@ _CERTAIN = {
 
 
 def gaps_chart(
-    gaps: NDArray[np.float64], plan: Plan, value: float, gamma: float, norm: str, n: int, known: float | None
+    gaps: NDArray[np.float64],
+    plan: Plan,
+    value: float,
+    gamma: float,
+    norm: str,
+    n: int,
+    known: float | None,
+    stress: Stress | None = None,
 ) -> Chart:
-    """Return the distribution of the gaps, with the estimate and, if there is one, a known bound."""
+    """Return the distribution of the gaps, with the estimate and, if there is one, a known bound.
+
+    If a stress test found a changed P for which the estimate is too small, its gaps are drawn beside them.
+    """
     gaps, m = np.sort(gaps), plan.m
     finite = gaps[np.isfinite(gaps)]
     at = thin(len(finite))
@@ -36,6 +47,10 @@ def gaps_chart(
     ]
     if known is not None:
         layers.append(Layer("upright", [known], (), (), f"known bound {known:.4g}", "green", dashed=True))
+    if stress is not None and stress.fragile is not None:
+        worse = sorted(gap for gap in stress.tried.fresh if gap < math.inf)
+        share = [(rank + 1) / len(stress.tried.fresh) for rank in range(len(worse))]
+        layers.append(Layer("step", worse, share, (), f"if {stress.fragile.words}", "orange"))
     title = f"how far one record moved the output, n={n:,}"
     return Chart(title, f"gap ({norm})", "share of pairs up to here", tuple(layers), limits=(0.0, 1.0))
 

@@ -6,7 +6,7 @@ and ``i`` alone.
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ from privatize.samplers.base import traits_of
 Heartbeat = Callable[[int], object]
 Pair = tuple[Any, int]  # n + 1 records, and the position that the last one replaces
 Stack = tuple[NDArray[Any], ...]  # datasets, or columns of them, with one more axis in front
+TURN = 6  # pairs of a block, if several P take turns
+_AT_ONCE, _TOGETHER = 16, 2**14  # if there is only one of them; records that are drawn at once then
 CHUNK = 2**18  # numbers that are drawn at once
 _AHEAD = 16  # blocks whose streams are made together, which takes half the time of making each when needed
 _LARGEST_DATASET = 10**6  # records of the datasets that a sum over records is compared on, at most
@@ -36,6 +38,8 @@ class NeighbourSampler:
         Number of records that the estimate is for, and number of records of a dataset that is drawn.
     block : int
         How many pairs share a stream.
+    turns : sequence of Sampler
+        If there are some, each block is drawn from another one of them, in turns, and not from P.
     schema, bytes, seconds
         What `check` has seen: the schema of a dataset, about how many bytes it takes, and how long it takes
         to be drawn.
@@ -48,9 +52,20 @@ class NeighbourSampler:
     (array([0.1, 0.2]), array([0.1, 0.3]))
     """
 
-    def __init__(self, sampler: Sampler, n: int, seed: int, target: Schema | None = None) -> None:
+    def __init__(
+        self,
+        sampler: Sampler,
+        n: int,
+        seed: int,
+        target: Schema | None = None,
+        turns: Sequence[Sampler] = (),
+    ) -> None:
         self.sampler, self.n, self.size, self.seed, self.target = sampler, n, n, seed, target
+        self.turns, self._drawn_from = turns, sampler
+        self._rest: Iterator[Any] | None = None
         self.block = streams.block_size(n)
+        if turns:
+            self.block = TURN if len(turns) > 1 else min(self.block, _AT_ONCE)
         self.schema: Schema | None = None
         self.bytes, self.seconds = 0, 0.0
         # Whether the datasets of a block can be drawn at once, as the same numbers.
@@ -63,13 +78,13 @@ class NeighbourSampler:
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy, for example in another process, must have streams and memory of its own.
-        return vars(self) | {"_buffers": None, "_next": None, "_prepared": {}}
+        return vars(self) | {"_buffers": None, "_next": None, "_rest": None, "_prepared": {}}
 
     # -- records --
 
     def draw(self, rng: np.random.Generator, count: int | None = None) -> Any:
         """Draw the records of one pair, or as many as are asked for, in the container of the data."""
-        drawn = draw(self.sampler, self.size + 1 if count is None else count, rng)
+        drawn = draw(self._drawn_from, self.size + 1 if count is None else count, rng)
         return drawn if self.target is None else records.cast(drawn, self.target)
 
     def check(self) -> None:
@@ -109,6 +124,12 @@ class NeighbourSampler:
             last = min(block + _AHEAD, -(-stop // self.block))
             self._prepared = {each: self._streams(each) for each in range(block, last)}
 
+    def _turn(self, block: int) -> None:
+        """Begin a block, and draw it from the P whose turn it is."""
+        if self.turns:
+            self._drawn_from = self.turns[block % len(self.turns)]
+            self._rest = None
+
     def _seek(self, index: int) -> tuple[np.random.Generator, NDArray[np.int64]]:
         """Return the generator of a pair's records, and the positions from it to its block's end."""
         block, offset = divmod(index, self.block)
@@ -117,6 +138,7 @@ class NeighbourSampler:
             at, rng, positions = before  # go on from where the last ones ended
         else:
             at = index - offset
+            self._turn(block)
             rng, positions = self._prepared.pop(block) if block in self._prepared else self._streams(block)
         for _ in self._datasets(rng, index - at):  # the pairs in between are drawn and dropped
             pass
@@ -124,7 +146,13 @@ class NeighbourSampler:
 
     def _datasets(self, rng: np.random.Generator, count: int) -> Iterator[Any]:
         """Return the records of pairs, one after the other; no two pairs share memory."""
-        if not self.streamable or count == 1:
+        if self.turns and self.streamable and self.block * (self.n + 1) <= _TOGETHER:
+            # All of a block at once, since a changed P need not be streamable.
+            if self._rest is None:
+                drawn = self.draw(rng, self.block * (self.n + 1))
+                self._rest = iter(drawn.reshape(self.block, self.n + 1, *drawn.shape[1:]))
+            return itertools.islice(self._rest, count)
+        if self.turns or not self.streamable or count == 1:
             return (self.draw(rng) for _ in range(count))
         return itertools.chain.from_iterable(self._chunks(rng, count))
 
@@ -177,10 +205,10 @@ class NeighbourSampler:
         self._next = (stop, rng, positions[stop - start :])
 
     def _stack(self, rng: np.random.Generator, count: int) -> Stack:
-        if self.streamable:
+        if self.streamable and not self.turns:
             drawn = self.draw(rng, count * (self.n + 1))
             return (drawn.reshape(count, self.n + 1, *drawn.shape[1:]),)
-        datasets = [self.draw(rng) for _ in range(count)]
+        datasets = [*self._datasets(rng, count)]
         self.aligned = isinstance(datasets[0], tuple)
         return stack_of(datasets)
 
@@ -208,13 +236,21 @@ class NeighbourSampler:
 class RecordSampler(NeighbourSampler):
     """Draws the two records of each pair that a sum over records needs, and entire datasets with them."""
 
-    def __init__(self, sampler: Sampler, n: int, seed: int, target: Schema | None = None) -> None:
-        super().__init__(sampler, n, seed, target)
+    def __init__(
+        self,
+        sampler: Sampler,
+        n: int,
+        seed: int,
+        target: Schema | None = None,
+        turns: Sequence[Sampler] = (),
+    ) -> None:
+        super().__init__(sampler, n, seed, target, turns)
         self.size = min(n, _LARGEST_DATASET)
-        self.block = streams.block_size(1)
+        self.block = self.block if turns else streams.block_size(1)
 
     def records(self, block: int) -> Any:
         """Draw the records of a block: pair i has those at 2i and 2i + 1."""
+        self._turn(block)
         return self.draw(streams.stream(self.seed, streams.RECORDS, block), 2 * self.block)
 
     def both(self, drawn: Any, offset: int) -> Any:

@@ -14,6 +14,7 @@ from privatize.calibration.checks import check_drift, check_sums
 from privatize.calibration.evaluators.base import Evaluator
 from privatize.calibration.evaluators.summed import SummedEvaluator
 from privatize.calibration.norms import Vector
+from privatize.calibration.stress import Tried
 from privatize.calibration.user_warnings import show
 from privatize.errors import ExecutionError, InfiniteSensitivityError, PlanError
 from privatize.execution.choose import executor
@@ -118,6 +119,8 @@ class Memory:
         ``agree(weights)`` returns the weights that everybody with these gaps uses.
     cause : str
         Why the first of the failed pairs failed.
+    tried : Tried or None
+        The gaps of the stress test.
     """
 
     gaps: Vector = field(default_factory=lambda: np.zeros(0), repr=False)
@@ -130,6 +133,7 @@ class Memory:
     weights: list[int] | None = None
     agree: Callable[[list[int]], list[int]] = list
     cause: str = ""
+    tried: Tried | None = None
 
 
 class Run:

@@ -27,6 +27,8 @@ from privatize.calibration.global_rng import level, unwind
 from privatize.calibration.norms import NORMS, Vector
 from privatize.calibration.order_statistic import SMALLEST, floor_of, order_statistic, widened
 from privatize.calibration.run import Collector, Memory, Run
+from privatize.calibration.stress import Stress, Tried
+from privatize.calibration.stress_run import stress_test
 from privatize.calibration.weights import Member, learn_weights
 from privatize.data.schema import Schema
 from privatize.display.cards import Card
@@ -71,6 +73,8 @@ class Sensitivity:
         Weights of the output's numbers, as powers of two, if the mechanism is scaled.
     cause : str
         Why the first of the failed pairs failed.
+    stress : Stress or None
+        What the stress test found, if there was one: is the estimate large enough if P is a little different?
     members : tuple of (str, Sensitivity)
         For a family of P, the name and the estimate of each member; this one is then the largest.
     jitter : float
@@ -92,6 +96,7 @@ class Sensitivity:
     jitter: float = 0.0
     weights: tuple[int, ...] = ()
     cause: str = ""
+    stress: Stress | None = None
     members: tuple[tuple[str, Sensitivity], ...] = ()
     _looks: list[Plan] = field(default_factory=list)
     _note: Callable[[Plan], object] | None = None
@@ -234,7 +239,9 @@ class Sensitivity:
             if self._note is not None:
                 self._note(chosen)
         value = order_statistic(self.gaps, chosen, floor_of(self.min_sensitivity, self.weights), zero=zero)
-        return replace(self, value=value and widened(value, self.jitter), plan=chosen)
+        value = value and widened(value, self.jitter)
+        stress = self.stress and self.stress.tried.judged(chosen, value)
+        return replace(self, value=value, plan=chosen, stress=stress)
 
     def __copy__(self, _: Any = None) -> Self:
         return self  # only the list of plans read changes, and all copies must share it
@@ -284,10 +291,13 @@ class Sensitivity:
             "floor": self.min_sensitivity and f"min_sensitivity={self.min_sensitivity:g}",
             "failed pairs": self.failed and f"{self.failed:,}, which count as infinite gaps",
             "the first cause": self.failed and self.cause,
+            "stress test": self.stress and self.stress.summary(),
             "looks": looks if self.looks > 1 else "",
             "seed": str(self.seed),
         }
-        chart = gaps_chart(self.gaps, self.plan, self.value, self.gamma, self.norm, self.n, known)
+        chart = gaps_chart(
+            self.gaps, self.plan, self.value, self.gamma, self.norm, self.n, known, self.stress
+        )
         return Card("sensitivity", [(name, str(text)) for name, text in rows.items() if text], chart)
 
     def certified(self) -> tuple[tuple[float, float], ...]:
@@ -327,6 +337,7 @@ def estimate_sensitivity(
     label: str | None = None,
     scaled: Any = None,
     around: Context = contextlib.nullcontext,
+    stress: bool = False,
     member: Member | None = None,
 ) -> Sensitivity:
     """Estimate a function's sensitivity by running it on sampled neighbours.
@@ -371,6 +382,8 @@ def estimate_sensitivity(
         A mechanism that is ``scaled``: its norm is used, with weights learned from pairs of their own.
     around : callable, optional
         Makes a context in which other processes evaluate the pairs.
+    stress : bool
+        Whether to try changed P after a calibration of 500 pairs or more: a sixth as many pairs again.
     member : Member, optional
         What the members of a family of P have in common, if P is one of them.
 
@@ -412,22 +425,22 @@ rho=0.00541, bound=tolerance, seed=1)
     try:
         pooled = None if member is None else member.weights
         weights = () if scaled is None else learn_weights(make, scaled, own, memory, collector, pooled)
-        if weights:
-            norm = Weighted(scaled, weights).norm
-        measured = NORMS[norm] if isinstance(norm, str) else norm
-        run = Run(make(norm=measured, seed=own), plan, memory, weights)
+        norm = Weighted(scaled, weights).norm if weights else norm
+        make = functools.partial(make, norm=NORMS[norm] if isinstance(norm, str) else norm)
+        run = Run(make(seed=own), plan, memory, weights)
         gaps = run.gaps(collector)
         value = order_statistic(gaps, plan, floor_of(min_sensitivity, weights), zero=member is not None)
         if run.evaluator.trusted:
             check_trusted(run.evaluator, gaps, max(value, SMALLEST))
         if not run.evaluator.known_structure.complete:  # it was evaluated elsewhere, or earlier
             run.evaluator.outputs(int(np.isfinite(gaps).argmax()))
+        tried = stress_test(make, sampler, run, value, collector, wanted=stress)
     finally:
         unwind(opened)
-    return _sensitivity(run, value, min_sensitivity)
+    return _sensitivity(run, value, min_sensitivity, tried)
 
 
-def _sensitivity(run: Run, value: float, floor: float | None) -> Sensitivity:
+def _sensitivity(run: Run, value: float, floor: float | None, tried: Tried | None) -> Sensitivity:
     """Return the estimate of a run."""
     evaluated, memory = run.evaluator, run.memory
     pairs, noise = evaluated.pairs, evaluated.rounding_noise
@@ -437,8 +450,9 @@ def _sensitivity(run: Run, value: float, floor: float | None) -> Sensitivity:
     if pairs.schema is not None and "polars" in pairs.schema.libraries:
         noise = max(noise, SMALLEST)
     run.known.setflags(write=False)
+    value = value and widened(value, noise)
     return Sensitivity(
-        value=value and widened(value, noise),
+        value=value,
         n=pairs.n,
         plan=run.plan,
         norm=evaluated.norm.label,
@@ -452,6 +466,7 @@ def _sensitivity(run: Run, value: float, floor: float | None) -> Sensitivity:
         jitter=noise,
         weights=run.weights,
         cause=run.first_cause(),
+        stress=None if tried is None else tried.judged(run.plan, value),
         _looks=[run.plan] if memory is None else memory.looks,
         _note=None if memory is None else memory.note,
     )

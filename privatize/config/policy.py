@@ -15,7 +15,11 @@ _chosen: dict[str, Any] = {}
 
 
 def configure(
-    *, store: str | os.PathLike[str] | None = _UNSET, workers: Any = _UNSET, progress: bool | None = _UNSET
+    *,
+    store: str | os.PathLike[str] | None = _UNSET,
+    workers: Any = _UNSET,
+    progress: bool | None = _UNSET,
+    stress: bool = _UNSET,
 ) -> None:
     """Set once, for this process, what most private functions have in common.
 
@@ -30,6 +34,9 @@ def configure(
         is much faster.
     progress : bool or None
         Whether calibration shows a bar. None: if it takes more than a second, in a terminal or a notebook.
+    stress : bool
+        Whether a calibration of 500 pairs or more ends with a stress test, which warns if the estimate hangs
+        on an assumption of P. True by default; it costs about a sixth of a calibration.
 
     Examples
     --------
@@ -39,8 +46,10 @@ def configure(
         raise SettingsError(f"store={store!r} is not a path, a URL, or None.")
     if progress is not _UNSET and not isinstance(progress, bool | None):
         raise SettingsError(f"progress={progress!r} is not True, False or None.")
+    if stress is not _UNSET and not isinstance(stress, bool):
+        raise SettingsError(f"stress={stress!r} is not True or False.")
     where = workers if workers is _UNSET else check_workers(workers)
-    given = {"store": store, "workers": where, "progress": progress}
+    given = {"store": store, "workers": where, "progress": progress, "stress": stress}
     _chosen.update({name: value for name, value in given.items() if value is not _UNSET})
 
 

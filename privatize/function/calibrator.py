@@ -165,7 +165,9 @@ class Calibrator:
             # There is no key, but a digest to compare, in which what cannot be encoded counts by its type.
             version = settings.version or ""
             holds = functools.partial(_holds, facts, version, identity_of(facts, version=version))
-            return Estimate(_unremembered(asked), None, holds), holds()
+            found = _unremembered(asked)
+            asked.warn_fragile(found)
+            return Estimate(found, None, holds), holds()
         holds = functools.partial(_holds, facts, settings.version, key)
         at = key, settings.plan or asked.bound, settings.min_sensitivity, settings.store
         known = self.memory.get(at)
@@ -180,6 +182,7 @@ class Calibrator:
         unchanged = holds()
         if unchanged:
             _put(self.memory, at, known)
+            asked.warn_fragile(known)  # once in a process, as long as it is in memory
         else:
             _Writer(store)(store.forget, key)
         return Estimate(known, key, holds), unchanged
@@ -375,5 +378,6 @@ def _measured(store: Store, asked: Question, key: str) -> Sensitivity:
         facts = {"checked": plan.m, "failed": found.failed, "seconds": took, "norm": found.norm}
         facts |= {"jitter": found.jitter} if found.jitter else {}
         facts |= {"cause": found.cause} if found.cause else {}
+        facts |= {"stress": found.stress.tried.to_json()} if found.stress else {}
         write(store.describe, key, entry.seed, **facts)
     return found

@@ -18,6 +18,7 @@ from privatize.calibration.proven import Proven
 from privatize.calibration.refuting import ProvenBound, check_bound, refute
 from privatize.calibration.run import Collector, Memory
 from privatize.calibration.sensitivity import Sensitivity, estimate_sensitivity
+from privatize.calibration.stress import warn_fragile
 from privatize.calibration.weights import Member, pilot_gaps
 from privatize.config.policy import configured
 from privatize.data import records
@@ -187,7 +188,7 @@ class Question:
         settings = self.settings
         if settings.plan is None:
             raise TypeError("Only a sampled estimate is calibrated.")
-        return self.guard().run(
+        found: Sensitivity = self.guard().run(
             estimate_sensitivity,
             self.function(streams.coin_seed(seed) if self.member is None else self.member.coin_seed),
             plan=settings.plan,
@@ -197,8 +198,20 @@ class Question:
             min_sensitivity=settings.min_sensitivity,
             memory=memory,
             scaled=settings.mechanism if complete(settings.mechanism).scaled else None,
+            stress=self.stress,
             **self._options(seed),
         )
+        return found
+
+    @property
+    def stress(self) -> bool:
+        """Whether the estimate gets a stress test. A member of a family of P does not."""
+        return self.member is None and bool(configured("stress", True))
+
+    def warn_fragile(self, found: Sensitivity | ProvenBound) -> None:
+        """Warn if a stress test has shown that an estimate hangs on an assumption of P."""
+        if self.stress and isinstance(found, Sensitivity):
+            warn_fragile(self.definition.name, found.n, found.stress)
 
     def pilot(self, seed: int, s0: int) -> list[Any]:
         """Return by how much each number of the output differs, for some pairs that set the weights."""

@@ -19,6 +19,7 @@ from privatize.budgets.budget import Budget
 from privatize.budgets.partition import Part
 from privatize.calibration.refuting import ProvenBound
 from privatize.calibration.sensitivity import Sensitivity
+from privatize.calibration.stress import Stress
 from privatize.display.cards import grid, page, table
 from privatize.display.figures import amount, round_up
 from privatize.errors import SettingsError
@@ -299,7 +300,9 @@ class _Subject:
         noise = ("noise", f"{type(s.mechanism).__name__}, scale {amount(scale)}")
         plan = [found.plan.rows()[0]] if isinstance(found, Sensitivity) else []
         shown = replace(card, rows=[*plan, *card.rows, noise]).section()
-        return f"<h2>With {found.n:,} records</h2>{self._meaning(found)}<h3>How it was found</h3>{why}{shown}"
+        stress = _stressed(found.stress) if isinstance(found, Sensitivity) else ""
+        means = f"<h2>With {found.n:,} records</h2>{self._meaning(found)}"
+        return f"{means}<h3>How it was found</h3>{why}{shown}{stress}"
 
     def _meaning(self, found: _Known) -> str:
         """Say what the noise means for an answer, in words and for several epsilons."""
@@ -358,6 +361,17 @@ class _Subject:
         """Return the other arguments as they are written in a call."""
         named = [f"{k}={_brief(v)}" for k, v in self.kwargs.items() if k != "like"]
         return [*map(_brief, self.args), *named]
+
+
+def _stressed(stress: Stress | None) -> str:
+    """Say what happens to an estimate if P is a little different, if that was tried."""
+    if stress is None:
+        return ""
+    what = "A few pairs of neighbours were drawn from changed P, and fresh ones from the worst of them."
+    return (
+        f"<h3>If P is a little different</h3><p>{html.escape(stress.summary())}.</p>{stress.section()}"
+        f"<p class='note'>{what} Of those, {stress.expected} or fewer are expected beyond the estimate.</p>"
+    )
 
 
 def _code(line: str) -> str:

@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 
 from privatize.data.columns import Column
 from privatize.data.support import OneOf, is_pair, unwrap
-from privatize.samplers.base import KINDS, origin_of, traits_of
+from privatize.samplers.base import KINDS, Kind, origin_of, traits_of
 from privatize.samplers.change import RATE, Change, drawn_by, is_one_of, leaves_of, support_for
 
 Array = NDArray[Any]
 MOST_MEMBERS = 8  # of a family, for categories
 MORE = 0.1  # the share of values that become 0, or missing: more costs noise and covers no more real data
 _DRAWN = 16_384  # records from which medians and shares are computed
+_MOST_CLIPPED = 0.25  # the share of values that may end at a bound when a stress test doubles a spread
+_MOST_HALVED = 2 / 3  # categories with a larger share together are not halved by a stress test
 _FEW = 8  # integers with at most so many values are treated as categories
 
 
@@ -113,14 +115,16 @@ class Seen:
     ----------
     sampler : Sampler
         P.
+    most : int
+        How many records at most.
     """
 
-    def __init__(self, sampler: Any) -> None:
+    def __init__(self, sampler: Any, most: int = _DRAWN) -> None:
         sampler = sampler.inner if getattr(sampler, "tag", None) == "fixed size" else sampler
         support = support_for(sampler)
         few = drawn_by(sampler, 2, np.random.default_rng(0))
         width = sum(column.values.size for _, column, _ in leaves_of(few, support)) // 2
-        self.size = min(_DRAWN, max(256, 2**22 // max(width, 1)))
+        self.size = min(most, max(256, 2**22 // max(width, 1)))
         drawn = drawn_by(sampler, self.size, np.random.default_rng(0))
         self.leaves = [_Leaf(*each) for each in leaves_of(drawn, support)]
         # If columns are independent, swapping values has the same law as thinning records, and is faster.
@@ -134,6 +138,19 @@ class Seen:
         """The columns of numbers and dates: label, and which coordinate of an array."""
         width = {leaf.label: leaf.column.values[:1].size for leaf in self.leaves if leaf.numeric}
         return [(label, at) for label, size in width.items() for at in range(size)]
+
+    def narrow(self, at: tuple[str, int]) -> bool:
+        """Tell whether most of a column would still be inside its bounds if it were twice as spread out."""
+        leaf = next(leaf for leaf in self.leaves if leaf.label == at[0])
+        inner, seen = unwrap(leaf.support)[0], leaf.column.values.reshape(self.size, -1)[:, at[1]]
+        if not is_pair(inner):
+            return True
+        ends = [np.broadcast_to(end, leaf.column.values.shape[1:]).ravel()[at[1]] for end in inner]
+        low, high = np.asarray(ends).astype(seen.dtype if seen.dtype.kind == "M" else np.float64)
+        seen = np.sort(seen[seen == seen])  # without missing values
+        center = seen[len(seen) // 2]
+        beyond = (seen - center > (high - center) / 2) | (center - seen > (center - low) / 2)
+        return bool(beyond.mean() <= _MOST_CLIPPED)
 
     def spread(self, factor: float, only: Sequence[tuple[str, int]] | None = None) -> Change:
         """Return the change of the spread of all columns of numbers and dates, or of some."""
@@ -217,9 +234,10 @@ def _every_eighth(at: int, leaf: _Leaf, _: Array) -> tuple[Any, ...]:
 def stress_changes(sampler: Any, most: int = 6) -> tuple[Change, ...]:
     """Return a few changes of P that are as specific as their number allows, for a stress test.
 
-    Columns of numbers at half their spread; all of them at twice their spread; the rarest category of columns
-    at half its share; more zeros and missing values. Where there are too many columns, some are changed
-    together.
+    Columns of numbers at half their spread; those at twice their spread that P does not spread over all of
+    their bounds already, since no data has half of its values at the bounds, and that P has not learned;
+    every other category at half its share, then the others; more zeros and missing values. Where there are
+    too many columns, some are changed together.
 
     Examples
     --------
@@ -228,22 +246,28 @@ def stress_changes(sampler: Any, most: int = 6) -> tuple[Change, ...]:
     ...     print(change.words)
     `carat` is half as spread out
     True of `sex` is half as frequent
-    `carat` is twice as spread out
     """
-    seen = Seen(sampler)
-    rest = [change for change in (seen.spread(2.0), seen.added()) if change.columns]
-    numeric = seen.numeric
-    values = [leaf.label for leaf in seen.leaves if leaf.values]
+    seen = Seen(sampler, 2048)
+    narrow = [] if _is_learned(sampler) else [at for at in seen.numeric if seen.narrow(at)]
+    rest = [change for change in (seen.spread(2.0, narrow), seen.added()) if change.columns]
+    numeric, values = seen.numeric, [leaf.label for leaf in seen.leaves if leaf.values]
     room = most - len(rest)
-    first = min(len(numeric), room - min(len(values), room // 2))
+    each = len(numeric) + 2 * len(values) <= room  # whether every column has changes of its own
+    groups = [[name] for name in values] if each else [values] if values else []
+    first = min(len(numeric), max(1, room - 2 * len(groups)))
     found = [seen.spread(0.5, numeric[at::first]) for at in range(first)]
-    second = min(len(values), room - first)
-    found += [seen.fewer(partial(_rarest, values[at::second])) for at in range(second)]
+    found += [seen.fewer(partial(_every_other, names, at)) for names in groups for at in range(2)]
     return tuple(dict.fromkeys(change for change in (*found, *rest) if change.columns))[:most]
 
 
-def _rarest(labels: Sequence[str], leaf: _Leaf, shares: Array) -> tuple[Any, ...]:
-    """Return the rarest value of a column, if it is one of some columns."""
-    if leaf.label not in labels or not (shares > 0).any():
-        return ()
-    return (leaf.values[int(np.argmin(np.where(shares > 0, shares, 2)))],)
+def _is_learned(sampler: Any) -> bool:
+    """Tell whether P was learned from data, or a part of it: then it is about as spread out as the data."""
+    if not isinstance(sampler, Kind):
+        return False
+    return sampler.tag == "learned" or any(map(_is_learned, sampler.parts()))
+
+
+def _every_other(labels: Sequence[str], at: int, leaf: _Leaf, shares: Array) -> tuple[Any, ...]:
+    """Return every other value of some columns, but not if they are most of what P draws."""
+    few = leaf.label in labels and shares[at::2].sum() <= _MOST_HALVED
+    return leaf.values[at::2] if few else ()

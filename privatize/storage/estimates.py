@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.calibration.run import Memory
+from privatize.calibration.stress import Tried
 from privatize.errors import StoreWarning, restore
 from privatize.identity.library import outside
 from privatize.outputs.describe import from_json
@@ -79,6 +80,8 @@ class Entry(Memory):
         Weights of the output's numbers, as powers of two.
     cause : str
         Why the first of the failed pairs failed.
+    tried : Tried or None
+        The gaps of the stress test.
     proven : dict
         The facts about a proven bound that was tried.
     """
@@ -337,6 +340,7 @@ def _parsed(key: str, rows: _Rows) -> Entry:
         jitter=float(facts.get("jitter", 0.0)),
         weights=weights,
         cause=str(facts.get("cause", "")),
+        tried=Tried.from_json(facts["stress"]) if "stress" in facts else None,
         proven=dict(facts.get("proven", {})),
     )
     if entry.structure is not None and not entry.structure.size:

@@ -1,5 +1,7 @@
 """The picture of the gaps shows their distribution, and what is certain about it."""
 
+import dataclasses
+import math
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 from privatize import plan
 from privatize.calibration.gaps_chart import certain
+from privatize.calibration.stress import Tried
 from tests.cases import for_each
 from tests.display.drawn import GAPS, RNG, check, sensitivity
 
@@ -49,3 +52,16 @@ def test_the_band_is_what_the_plan_promises():
         assert at >= 1 - chosen.gamma + (chosen.rho or 0) - 1e-9
         below = certain(np.array([chosen.k - 1]), chosen)[0]
         assert below < 1 - chosen.gamma + (chosen.rho or 0)
+
+
+def test_gaps_of_a_changed_p_are_drawn_if_the_estimate_is_too_small_for_it():
+    """A user would read of a fragile estimate, and see nothing of it in the picture."""
+    found = sensitivity(RNG.exponential(size=557))
+    plain = found.card().chart.layers
+    for factor, more in ((0.1, 0), (2.0, 1)):
+        worse = tuple([found.value * factor] * 40 + [math.inf])
+        tried = Tried(("`x` is different",), ((1.0, 2.0),), 0, worse)
+        layers = dataclasses.replace(found, stress=tried.judged(found.plan, found.value)).card().chart.layers
+        assert len(layers) == len(plain) + more
+    assert layers[-1].label == "if `x` is different"
+    assert len(layers[-1].x) == 40

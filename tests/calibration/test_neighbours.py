@@ -12,6 +12,7 @@ from scipy import special, stats
 from privatize import additive, samplers
 from privatize.calibration import streams
 from privatize.calibration.evaluators.choose import evaluator
+from privatize.calibration.neighbours import TURN, NeighbourSampler
 from privatize.samplers import as_sampler
 from privatize.samplers.base import traits_of
 from tests.cases import for_each
@@ -233,3 +234,17 @@ def test_wide_records_are_drawn_a_few_at_a_time():
     finally:
         tracemalloc.stop()
     assert peak < 16 * 2**20
+
+
+@for_each("n", [3, 20_000])
+def test_several_p_take_turns(n):
+    """A stress test would name a change that it has not tried, or depend on how pairs are divided."""
+    zero, one = samplers.uniform(0, 1), samplers.uniform(1, 2)
+    pairs = NeighbourSampler(zero, n, seed=1, turns=[zero, one])
+    entire = [drawn.copy() for block in range(4) for drawn, _ in pairs.span(block * TURN, (block + 1) * TURN)]
+    for index, drawn in enumerate(entire):
+        assert (drawn >= 1).all() == (index // TURN % 2 == 1)
+        again, _ = pairs.pair_at(index)
+        assert (again == drawn).all()
+    first, second = (pairs.span(at, at + 3) for at in (0, 3))
+    assert all((a == b).all() for (a, _), b in zip([*first, *second], entire, strict=False))

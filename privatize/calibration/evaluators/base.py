@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -133,6 +133,11 @@ class Evaluator:
         if self.structure is None:
             self.structure = copy.deepcopy(structure)  # without its classes, which may be different ones here
         self.rounding_noise = max(self.rounding_noise, rounding_noise)
+
+    def follow(self, other: Self) -> None:
+        """Note what another evaluator of the same function has seen: its datasets differ in P alone."""
+        self.structure, self.uses_global_rng = copy.deepcopy(other.structure), other.uses_global_rng
+        self.pairs.bytes, self.pairs.seconds = other.pairs.bytes, other.pairs.seconds
 
     # -- spans of pairs --
 

@@ -1,5 +1,6 @@
 """Choose how pairs are evaluated: one by one, with `pair=`, in batches, or as a sum over records."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from privatize.calibration.additive import rows_of
@@ -26,15 +27,19 @@ def evaluator(
     target: Schema | None = None,
     s0: int | None = None,
     entire: bool = False,
+    turns: Sequence[Sampler] = (),
     **rest: Any,
 ) -> Evaluator:
-    """Return the evaluator of a function's pairs; with ``entire``, always one for entire datasets."""
+    """Return the evaluator of a function's pairs; with ``entire``, always one for entire datasets.
+
+    With ``turns`` each block is drawn from another one of several P.
+    """
     rest |= {"function": function, "norm": Norm(norm), "s0": coin_seed(seed) if s0 is None else s0}
     # For a sum over records two records make a pair, but only if P is known to draw them independently.
     rows = rows_of(function) if pair is None and not batch and not entire and traits_of(sampler).iid else None
     if rows is not None:
-        return SummedEvaluator(pairs=RecordSampler(sampler, n, seed, target), summand=rows, **rest)
-    rest["pairs"] = NeighbourSampler(sampler, n, seed, target)
+        return SummedEvaluator(pairs=RecordSampler(sampler, n, seed, target, turns), summand=rows, **rest)
+    rest["pairs"] = NeighbourSampler(sampler, n, seed, target, turns)
     if pair is not None:
         return PairedEvaluator(pair=pair, **rest)
     return BatchedEvaluator(batch=batch, **rest) if batch else Evaluator(**rest)
