@@ -29,6 +29,9 @@ MODULE = """
         def template(self, definition):
             return kept.calibrator.template(definition)
 
+        def remembers(self, asked):
+            return kept.calibrator.remembers(asked)
+
         def recall(self, asked):
             import dataclasses
             found = kept.calibrator.recall(asked)
