@@ -158,7 +158,7 @@ class _Prepared:
         sizes = {name: len(cells) for name, cells in learned.columns}
         self.tables = [
             (names, _Table(np.reshape(weights, [sizes[name] for name in names])))
-            for names, weights in learned.groups
+            for names, weights in _connecting(learned.groups)
         ]
         # For each column, all columns that were learned together with it, directly or through others.
         self.connected = connected([names for names, _ in learned.groups])
@@ -234,6 +234,15 @@ def connected(groups: Iterator[tuple[str, ...]] | Sequence[tuple[str, ...]]) -> 
         joined = set().union(*sets)
         found |= dict.fromkeys(joined, joined)
     return found
+
+
+def _connecting(groups: Sequence[Group]) -> Iterator[Group]:
+    """Yield groups so that each is next to one before it, if any left is: then no column is drawn twice."""
+    left, seen = list(groups), set[str]()
+    while left:
+        at = next((at for at, (names, _) in enumerate(left) if not seen.isdisjoint(names)), 0)
+        seen.update(left[at][0])
+        yield left.pop(at)
 
 
 class _Table:

@@ -133,3 +133,14 @@ def test_cells_are_drawn_as_often_as_their_weights_say():
         assert (
             np.abs(found - share) <= 5 * np.sqrt(share * (1 - share) / 100_000) + 1e-4 * (share > 0)
         ).all()
+
+
+@for_each("together", [["ab", "bc", "cd"], ["ab", "cd", "bc"], ["dc", "ab", "cb"]])
+def test_pairs_in_any_order(together):
+    """Columns that were paid for to be learned together would be independent of each other."""
+    within = s.table(dict.fromkeys("abcd", s.boolean()), frame="dict")
+    one = rng().random(3000) < 0.5
+    pairs = list(map(tuple, together))
+    drawn = learned(within, together=pairs, data=dict.fromkeys("abcd", one)).draw(400, rng(1))
+    for first, second in pairs:
+        assert (drawn[first] == drawn[second]).mean() > 0.98
