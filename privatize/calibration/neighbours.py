@@ -22,7 +22,7 @@ from privatize.samplers.base import traits_of
 Heartbeat = Callable[[int], object]
 Pair = tuple[Any, int]  # n + 1 records, and the position that the last one replaces
 Stack = tuple[NDArray[Any], ...]  # datasets, or columns of them, with one more axis in front
-TURN = 6  # pairs of a block, if several P take turns
+TURN = 4  # pairs of a block, if several P take turns
 _AT_ONCE, _TOGETHER = 16, 2**14  # if there is only one of them; records that are drawn at once then
 CHUNK = 2**18  # numbers that are drawn at once
 _AHEAD = 16  # blocks whose streams are made together, which takes half the time of making each when needed

@@ -383,7 +383,7 @@ def estimate_sensitivity(
     around : callable, optional
         Makes a context in which other processes evaluate the pairs.
     stress : bool
-        Whether to try changed P after a calibration of 500 pairs or more: a sixth as many pairs again.
+        Whether to try changed P after a calibration of 500 pairs or more: an eighth as many pairs again.
     member : Member, optional
         What the members of a family of P have in common, if P is one of them.
 

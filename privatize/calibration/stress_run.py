@@ -18,7 +18,7 @@ from privatize.samplers.changes import stress_changes
 
 _log = logging.getLogger("privatize.stress")
 _FEWEST = 500  # pairs of a calibration that has a stress test
-_SHARE, _MOST = 6, 200  # pairs of a stress test: a sixth of the calibration's, and at most so many
+_SHARE, _MOST = 8, 200  # pairs of a stress test: an eighth of the calibration's, and at most so many
 
 
 def stress_test(

@@ -14,6 +14,7 @@ from privatize.data import records
 from privatize.data.clipping import convert_values
 from privatize.data.columns import Column, array_of
 from privatize.data.editing import edited
+from privatize.data.support import is_pair, unwrap
 from privatize.errors import SamplerError
 from privatize.samplers.base import KINDS, Kind, Rng, Traits, draw, kind, support_of
 from privatize.samplers.parameters import Frozen, chosen
@@ -217,13 +218,28 @@ def _spread(column: Column, step: Any, support: Any, rng: Rng) -> Column:
         middle = np.datetime64(center).astype(own.dtype)
         moved = middle + (own - middle) * factor.array.item()
         return replace(column, values=convert_values(moved, own.dtype, support))
-    numbers = own.astype(np.float64)
-    moved = center.array + factor.array * (numbers - center.array)
+    numbers = own.astype(np.float64, copy=False)
+    moved = numbers - center.array
+    moved *= factor.array
+    moved += center.array
     # Integers are rounded at random, because half of 0 and 1 would always be rounded to 0.
-    zero = numbers == 0
-    moved = np.floor(moved + rng.random(moved.shape)) if whole else np.where(zero, 0.0, moved)
-    moved = np.where(factor.array == 1, numbers, moved)
+    if whole:
+        moved = np.floor(moved + rng.random(moved.shape))
+    elif not numbers.all():
+        moved[numbers == 0] = 0.0
+    if (factor.array == 1).any():
+        moved = np.where(factor.array == 1, numbers, moved)
+    if own.dtype == np.float64 and _stays_inside(factor.array, center.array, support):
+        return replace(column, values=moved)
     return replace(column, values=convert_values(moved, own.dtype, support))
+
+
+def _stays_inside(factor: Array, center: Array, support: Any) -> bool:
+    """Tell whether numbers that move half of the way to a center, or none, are inside their bounds."""
+    inner = unwrap(support)[0]
+    if not is_pair(inner) or not ((factor == 0.5) | (factor == 1)).all():
+        return False
+    return bool((inner[0] <= center).all() and (center <= inner[1]).all())
 
 
 def _add(column: Column, step: Any, rng: Rng) -> Column:

@@ -17,7 +17,7 @@ from privatize.calibration.neighbours import TURN
 from privatize.calibration.stress import Tried, worst_of
 
 PLAN = plan(gamma=0.05)
-CHANGES, PAIRS = 6, PLAN.m // 6
+CHANGES, PAIRS = 6, PLAN.m // 8
 FACTORS = (1.0, 1.5, 2.0, 3.0, 5.0)
 Rng = np.random.Generator
 GAPS: dict[str, Callable[[Rng, int], Any]] = {

@@ -34,7 +34,7 @@ def slope(data):
 
 def test_a_slope_is_fragile_and_the_change_is_named():
     """Somebody would release a slope with a fifth of the noise that their data needs."""
-    found = estimate(slope, SQUARE, n=200).stress.fragile
+    found = estimate(slope, SQUARE, n=200, seed=4).stress.fragile
     assert found.words == "`value[0]` is half as spread out"
     assert found.ratio > 1.4
 
@@ -92,7 +92,7 @@ def test_frames_and_lists_are_tried():
         (lambda rows: float(np.mean(rows)), samplers.uniform(0, 1)),
     ):
         found = estimate(function, sampler, n=50)
-        assert len(found.stress.tried.fresh) + sum(map(len, found.stress.tried.first)) == PLAN.m // 6
+        assert len(found.stress.tried.fresh) + sum(map(len, found.stress.tried.first)) == PLAN.m // 8
 
 
 def test_functions_that_fail_on_changed_data_are_fragile():
