@@ -25,14 +25,8 @@ _TABLES = {
 }
 _INTEGERS = ("charges", "migrated", "number", "n", "version")  # all other columns have strings
 NAMES = {table: names.split() for table, names in _TABLES.items()}
-KEYS = {
-    "budgets": 1,
-    "spent": 3,
-    "charges": 2,
-    "gammas": 3,
-    "people": 2,
-    "learned": 5,
-}  # how many columns are the key
+# How many columns are the key.
+KEYS = {"budgets": 1, "spent": 3, "charges": 2, "gammas": 3, "people": 2, "learned": 5}
 
 
 def _create(table: str, names: list[str]) -> str:

@@ -52,14 +52,8 @@ def plans(given: argparse.Namespace) -> Outcome:
     bounds = BOUNDS if given.bound is None else (given.bound,)
     promise = given.gamma, given.share
     rows = [_row(promise, mode, bound, seconds, given.workers) for bound in bounds for mode in modes]
-    facts = {
-        "gamma": given.gamma,
-        "share": given.share,
-        "m": given.m,
-        "cost": seconds,
-        "workers": given.workers,
-        "rows": rows,
-    }
+    facts = {"gamma": given.gamma, "share": given.share, "m": given.m, "cost": seconds}
+    facts |= {"workers": given.workers, "rows": rows}
     if all("problem" in row for row in rows):
         raise PlanError(_why_impossible(given.gamma, rows))
     return Outcome(_text(given, seconds, rows), facts)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.data import frames
-from privatize.data.clipping import codes, is_missing, objects
+from privatize.data.clipping import absent_in, codes, objects
 from privatize.data.columns import values_of
 from privatize.data.lists import to_array
 from privatize.data.parts import as_array
@@ -38,7 +38,7 @@ class Column(NamedTuple):
     codes: Array
 
 
-def changes(given: Any, made: Any, support: Any) -> list[Column]:
+def changes(given: Any, support: Any) -> list[Column]:
     """Return the columns whose values P's support may change, with what happened to each record.
 
     Casting is no change: rounding to integers, say, or leaving the time of day out of dates.
@@ -47,8 +47,6 @@ def changes(given: Any, made: Any, support: Any) -> list[Column]:
     ----------
     given : dataset
         The private records.
-    made : dataset
-        The same records, converted; only its names are used.
     support : object
         P's support.
 
@@ -56,12 +54,12 @@ def changes(given: Any, made: Any, support: Any) -> list[Column]:
     --------
     >>> sexes = OneOf(("F", "M"), unknown="F")
     >>> data = {"age": np.array([31.0, np.nan, 430.0]), "sex": ["M", "F", "f "]}
-    >>> for column in changes(data, data, {"age": (0, 120), "sex": sexes}):
+    >>> for column in changes(data, {"age": (0, 120), "sex": sexes}):
     ...     print(column.name, column.kinds, column.codes)
     age ('clipped', 'filled') [0 2 1]
     sex ('recoded', 'filled') [0 0 1]
     """
-    parts = [part for part in _walk(given, made, support, ()) if kinds_of(part[2])]
+    parts = [part for part in _walk(given, support, ()) if kinds_of(part[2])]
     return [Column(", ".join(path) or "value", kinds_of(end), found) for path, found, end in parts]
 
 
@@ -82,17 +80,17 @@ def kinds_of(support: Any) -> tuple[str, ...]:
 _Part = tuple[tuple[str, ...], Array, Any]  # names, codes, and the support
 
 
-def _walk(given: Any, made: Any, support: Any, path: tuple[str, ...]) -> Iterator[_Part]:
+def _walk(given: Any, support: Any, path: tuple[str, ...]) -> Iterator[_Part]:
     """Yield the columns of a dataset, in the order of its parts."""
     if isinstance(given, tuple | dict):
         keys: Any = range(len(given)) if isinstance(given, tuple) else tuple(given)
         for key, end in zip(keys, split(support, keys), strict=True):
             name = f"part {key + 1}" if isinstance(key, int) else key
-            yield from _walk(given[key], made[key], end, (*path, name))
+            yield from _walk(given[key], end, (*path, name))
     elif frames.kind(given) is not None:
         yield from _of_frame(given, support, path)
     elif isinstance(given, list) and isinstance(support, dict):
-        for name, end in zip(made[0], split(support, list(made[0])), strict=True):
+        for name, end in support.items():
             column = [record.get(name) for record in given]
             yield (*path, str(name)), _codes(*_of_list(column, end), end), end
     elif support is not None:
@@ -153,16 +151,8 @@ def _codes(values: Array, missing: Any, support: Any) -> Array:
     inner, optional = unwrap(support)
     if inner is None:
         return np.zeros(values.shape, dtype=np.int8)
-    absent = _absent(values) if missing is None else _absent(values) | missing
     changed = ~(_known(values, inner) if isinstance(inner, OneOf) else _inside(values, *inner))
-    return np.where(absent, 0 if optional else 2, changed).astype(np.int8)
-
-
-def _absent(values: Array) -> Array:
-    if values.dtype.kind in "fmM":
-        return np.asarray(values != values)
-    flags = [is_missing(value) for value in values.ravel().tolist()] if values.dtype.kind == "O" else False
-    return np.broadcast_to(np.reshape(flags, values.shape if flags else ()), values.shape)
+    return np.where(absent_in(values, missing), 0 if optional else 2, changed).astype(np.int8)
 
 
 def _inside(values: Array, low: Any, high: Any) -> Array:

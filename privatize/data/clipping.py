@@ -31,6 +31,22 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, float | np.floating) and bool(value != value)
 
 
+def absent_in(values: Array, missing: Mask | None = None) -> Mask:
+    """Tell which values of an array are missing: NaN, NaT and None, and those that are marked as missing.
+
+    Examples
+    --------
+    >>> absent_in(np.array([1.0, np.nan, 3.0]), np.array([True, False, False]))
+    array([ True,  True, False])
+    """
+    if values.dtype.kind == "O":
+        found = np.array([is_missing(value) for value in values.ravel().tolist()], dtype=bool)
+        found = found.reshape(values.shape)
+    else:
+        found = values != values if values.dtype.kind in "fmM" else np.zeros(values.shape, dtype=bool)
+    return found if missing is None else found | missing
+
+
 def objects(values: Sequence[Any]) -> Array:
     """Return values as an array of objects."""
     made = np.empty(len(values), dtype=object)
@@ -105,8 +121,7 @@ def convert_numbers(values: Array, dtype: np.dtype[Any], support: Any, missing: 
     array([0, 1, 0])
     """
     inner, optional = unwrap(support)
-    absent = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, dtype=bool)
-    absent = absent if missing is None else absent | missing
+    absent = absent_in(values, missing)
     if isinstance(inner, OneOf):
         inside = np.isin(values, np.array(inner.values)) & ~absent
         found = np.where(inside, cast_numbers(values, dtype), np.array(inner.unknown, dtype=dtype))

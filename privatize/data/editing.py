@@ -55,6 +55,24 @@ def edited(data: Any, edit: Edit, support: Any = None, label: str = "value") -> 
     return data if made is column else made.array()
 
 
+def leaves_of(data: Any, support: Any = None) -> list[tuple[str, Column, Any]]:
+    """Return label, values and support of every column of a dataset, as `edited` has them.
+
+    Examples
+    --------
+    >>> leaves_of({"age": np.array([30, 40])}, {"age": (0, 120)})[0][::2]
+    ('age', (0, 120))
+    """
+    found: list[tuple[str, Column, Any]] = []
+
+    def note(name: str, column: Column, inside: Any) -> Column:
+        found.append((name, column, inside))
+        return column
+
+    edited(data, note, support)
+    return found
+
+
 def _edited_frame(data: Any, edit: Edit, support: Any, label: str) -> Any:
     names = frames.names(data)
     ends = [support] if "series" in (frames.kind(data) or ()) else split(support, names)

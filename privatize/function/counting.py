@@ -178,7 +178,7 @@ def _noised(box: Box, support: Any, epsilon: float) -> tuple[list[tuple[str, str
     In a column, a record is counted in at most one kind, by its own values. So replacing a record moves at
     most one count down and one up by one: by 1 where there is one kind, by 2 where there are more.
     """
-    columns = changes(box.data, box.value, support)
+    columns = changes(box.data, support)
     cells = [(column.name, kind) for column in columns for kind in column.kinds]
     sensitivity = sum(min(len(column.kinds), 2) for column in columns)
     raw = [np.count_nonzero(column.codes == at + 1) for column in columns for at in range(len(column.kinds))]

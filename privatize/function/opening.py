@@ -186,14 +186,11 @@ class Opening:
         Its ε, its budget and P, which may be None for that of sealed data. Without gamma.
     purpose : str
         What it is for, in ledgers.
-    noise : str
-        The name of its noise, in ledgers.
     """
 
     name: str
     settings: Settings
     purpose: str
-    noise: str = "Laplace"
 
     def run(self, box: Box, answer: Callable[["Opened"], T]) -> T:
         """Return what `answer` returns for the data in the box, or raise from a frame that holds nothing.
@@ -237,7 +234,7 @@ class Opening:
             dataset=subjects.dataset,
             people=subjects.people,
             n=n,
-            mechanism=self.noise,
+            mechanism="Laplace",
             kind=BaseMechanism.composition_kind(complete(self.settings.mechanism), epsilon, 0.0),
             epsilon=epsilon,
             delta=0.0,
@@ -279,7 +276,6 @@ class Opened:
 
         The box has the converted records as its value, and those that they were made of as its data.
         """
-        afford(self.subjects, self.charge)
         given = reserve(self.subjects, self.charge)
         return self._measured(measure), given
 

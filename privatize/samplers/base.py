@@ -185,28 +185,9 @@ def traits_of(sampler: Any) -> Traits:
 
 
 # The kinds whose repr `privatize.samplers.load` understands.
-_WRITTEN = {
-    "uniform",
-    "integers",
-    "normal",
-    "normal with covariance",
-    "values",
-    "dates",
-    "with missing",
-    "table",
-}
-_WRITTEN |= {
-    "labelled",
-    "labelled column",
-    "columns",
-    "truncated",
-    "clipped",
-    "perturbed",
-    "change",
-    "mixture",
-    "blobs",
-    "fixed size",
-}
+_WRITTEN = {"uniform", "integers", "normal", "normal with covariance", "values", "dates", "with missing"}
+_WRITTEN |= {"table", "columns", "labelled", "labelled column", "mixture", "blobs"}
+_WRITTEN |= {"truncated", "clipped", "perturbed", "change", "fixed size"}
 
 
 def code_of(sampler: Any) -> str:

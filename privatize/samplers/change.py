@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from privatize.data import records
 from privatize.data.clipping import convert_values
 from privatize.data.columns import Column, array_of
-from privatize.data.editing import edited
+from privatize.data.editing import edited, leaves_of
 from privatize.data.support import is_pair, unwrap
 from privatize.errors import SamplerError
 from privatize.samplers.base import KINDS, Kind, Rng, Traits, draw, kind, support_of
@@ -108,7 +108,7 @@ class Change(Kind):
         given = ((name, steps) for name, steps in (*fields, ("added", self.added)) if steps)
         return f"Change({', '.join(f'{name}={list(steps)!r}' for name, steps in given)})"
 
-    def draw(self, draw_some: Draw, support: Any, n: int, rng: Rng, label: str = "value") -> Any:
+    def draw(self, draw_some: Draw, support: Any, n: int, rng: Rng) -> Any:
         """Return n changed records.
 
         Parameters
@@ -121,10 +121,8 @@ class Change(Kind):
             How many records are returned.
         rng : numpy.random.Generator
             The only source of randomness.
-        label : str
-            What a column without a name is called.
         """
-        drawn = self._thin(draw_some, support, n, rng, label) if self.thinned else draw_some(n)
+        drawn = self._thin(draw_some, support, n, rng) if self.thinned else draw_some(n)
         if not (self.spread or self.swapped or self.added):
             return drawn
 
@@ -137,9 +135,9 @@ class Change(Kind):
                 column = _add(column, step, rng) if step[0] == name else column
             return column
 
-        return edited(drawn, edit, support, label)
+        return edited(drawn, edit, support)
 
-    def _thin(self, draw_some: Draw, support: Any, n: int, rng: Rng, label: str) -> Any:
+    def _thin(self, draw_some: Draw, support: Any, n: int, rng: Rng) -> Any:
         """Draw until n records are accepted: each with a probability that depends on its own values alone."""
         found: list[Any] = []
         count = 0
@@ -147,7 +145,7 @@ class Change(Kind):
             size = math.ceil(1.1 * (n - count) / RATE) + 16 if found else 2 * n + 32
             drawn = draw_some(size)
             chance = np.ones(size)
-            for name, column, _ in leaves_of(drawn, support, label):
+            for name, column, _ in leaves_of(drawn, support):
                 for step in self.thinned:
                     if step[0] == name:
                         chance = np.where(is_one_of(column, step[1]), chance * step[2].array, chance)
@@ -266,8 +264,10 @@ def support_for(sampler: Any) -> Any:
 
 def has_columns(sampler: Any) -> TypeGuard[Any]:
     """Tell whether a sampler draws columns, `drawn`, of which it makes datasets, `assemble`."""
-    own = type(sampler) in KINDS and hasattr(sampler, "assemble")
-    return own and (not hasattr(sampler, "parent") or has_columns(sampler.parent))
+    if type(sampler) not in KINDS or not hasattr(sampler, "assemble"):
+        return False
+    inner = getattr(sampler, "parent", getattr(sampler, "inner", None))
+    return inner is None or has_columns(inner)
 
 
 def _is_columns(drawn: Any) -> bool:
@@ -292,18 +292,6 @@ def _concat(parts: list[Any]) -> Any:
     if _is_columns(first):
         return {name: _concat([part[name] for part in parts]) for name in first}
     return records.concat(parts)
-
-
-def leaves_of(drawn: Any, support: Any, label: str = "value") -> list[tuple[str, Column, Any]]:
-    """Return label, values and support of every column."""
-    found: list[tuple[str, Column, Any]] = []
-
-    def note(name: str, column: Column, inside: Any) -> Column:
-        found.append((name, column, inside))
-        return column
-
-    edited(drawn, note, support, label)
-    return found
 
 
 def fitting(change: Any, sampler: Any) -> Change:

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privatize.data.clipping import absent_in
 from privatize.data.columns import Column
+from privatize.data.editing import leaves_of
 from privatize.data.support import OneOf, is_pair, unwrap
 from privatize.samplers.base import KINDS, Kind, origin_of, traits_of
-from privatize.samplers.change import RATE, Change, drawn_by, is_one_of, leaves_of, support_for
+from privatize.samplers.change import RATE, Change, drawn_by, is_one_of, support_for
 
 Array = NDArray[Any]
 MOST_MEMBERS = 8  # of a family, for categories
@@ -37,11 +39,7 @@ class _Leaf:
     @cached_property
     def absent(self) -> Array:
         """Which values are missing."""
-        values, missing = self.column.values, self.column.missing
-        unequal = values != values
-        if values.dtype.kind == "O":
-            unequal = unequal | np.array([value is None for value in values.tolist()], dtype=bool)
-        return np.asarray(unequal if missing is None else unequal | missing)
+        return absent_in(self.column.values, self.column.missing)
 
     @cached_property
     def whole(self) -> bool:

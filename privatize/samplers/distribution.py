@@ -69,10 +69,15 @@ class Distribution(Kind, abc.ABC):
 
     def select(self, n: int, rng: np.random.Generator, wanted: str | list[str]) -> Any:
         """Return some columns of n records, in the container that is drawn."""
+        if has_columns(self):
+            names = (wanted,) if isinstance(wanted, str) else tuple(wanted)
+            return self.assemble(self.drawn(n, rng, names), wanted)
         return frames.select(self.draw(n, rng), wanted)
 
     def select_column(self, n: int, rng: np.random.Generator, wanted: str) -> Column:
         """Return n values of one column, for a table."""
+        if has_columns(self):
+            return cast("Column", self.drawn(n, rng, (wanted,))[wanted])
         return as_column(self, self.select(n, rng, wanted), n)
 
     def narrowed(self, low: Frozen, high: Frozen) -> Distribution:
@@ -351,34 +356,29 @@ class Perturbed(Distribution):
 
     def draw(self, n: int, rng: Rng) -> Any:
         """Return a dataset of n records."""
-        found = self._drawn(n, rng)
-        return self.inner.assemble(found) if has_columns(self.inner) else found
+        found = self.drawn(n, rng)
+        return self.assemble(found) if has_columns(self) else found
 
-    def _drawn(self, n: int, rng: Rng) -> Any:
-        return self.change.draw(lambda size: drawn_by(self.inner, size, rng), support_for(self.inner), n, rng)
+    def drawn(self, n: int, rng: Rng, wanted: tuple[str, ...] | None = None) -> Any:
+        """Draw the columns of n records, or the wanted ones, if P can."""
+        found = self.change.draw(lambda size: drawn_by(self.inner, size, rng), self.supports, n, rng)
+        return found if wanted is None else {name: found[name] for name in wanted}
+
+    def assemble(self, *columns: Any) -> Any:
+        """Return columns, or the wanted ones, in the container that it draws."""
+        return cast("Any", self.inner).assemble(*columns)
+
+    @property
+    def supports(self) -> Any:
+        """What the values of each column lie in."""
+        return support_for(self.inner)
 
     def column(self, n: int, rng: Rng) -> Column:
         """Return n values for a column of a table."""
         label, column = min(self.change.columns), _own_kind(self.inner).column
-        support = self.inner.support
-        found: Column = self.change.draw(lambda k: column(self.inner, k, rng), support, n, rng, label)
-        return found
-
-    def select(self, n: int, rng: Rng, wanted: str | list[str]) -> Any:
-        """Return some columns of n records."""
-        if not has_columns(self.inner):
-            return super().select(n, rng, wanted)
-        found, names = self._drawn(n, rng), [wanted] if isinstance(wanted, str) else wanted
-        return self.inner.assemble({name: found[name] for name in names}, wanted)
-
-    def select_column(self, n: int, rng: Rng, wanted: str) -> Column:
-        """Return n values of one column, for a table."""
-        columns = has_columns(self.inner)
-        return self._drawn(n, rng)[wanted] if columns else super().select_column(n, rng, wanted)
-
-    def names(self) -> list[str] | None:
-        """Return the names of the columns that it draws, or None if it draws no table."""
-        return names_of(self.inner)
+        support = {label: self.inner.support}
+        found = self.change.draw(lambda k: {label: column(self.inner, k, rng)}, support, n, rng)
+        return cast("Column", found[label])
 
     def _support(self) -> Any:
         return self.inner.support

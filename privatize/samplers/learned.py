@@ -82,15 +82,6 @@ class Learned(Distribution):
         """Return the names of the columns, or None if it draws no table."""
         return _prepared(self).layout.frame_names
 
-    def select(self, n: int, rng: Rng, wanted: str | list[str]) -> Any:
-        """Return some columns of n records, in the container that is drawn."""
-        listed = [wanted] if isinstance(wanted, str) else wanted
-        return self.assemble(self.drawn(n, rng, tuple(listed)), wanted)
-
-    def select_column(self, n: int, rng: Rng, wanted: str) -> Column:
-        """Return n values of one column, for a table."""
-        return self.drawn(n, rng, (wanted,))[wanted]
-
     def parts(self) -> Iterator[Any]:
         """Return what it is made of: the P that it is within, and the cells of each column."""
         yield self.within

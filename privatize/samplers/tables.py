@@ -176,13 +176,6 @@ class _Table(Distribution):
     def names(self) -> list[str] | None:
         return [name for name, _ in self.columns]
 
-    def select(self, n: int, rng: Rng, wanted: str | list[str]) -> Any:
-        names = (wanted,) if isinstance(wanted, str) else tuple(wanted)
-        return self.assemble(self.drawn(n, rng, names), wanted)
-
-    def select_column(self, n: int, rng: Rng, wanted: str) -> Column:
-        return self.drawn(n, rng, (wanted,))[wanted]
-
     def own_traits(self) -> Traits:
         return replace(self.known, immutable=True)
 
