@@ -31,7 +31,11 @@ class Set:
 
 @dataclass(frozen=True)
 class Question:
-    """A function of some columns of a set. `least` is a change of the answer that matters to nobody."""
+    """A function of some columns of a set.
+
+    `least` is a change of the answer that matters to nobody. A question that was `added` after results had
+    been seen is shown, but not counted.
+    """
 
     kind: str
     data: str
@@ -39,11 +43,13 @@ class Question:
     function: Function
     least: float | None = None
     together: tuple[tuple[str, str], ...] = ()
+    added: bool = False
 
     @property
     def name(self) -> str:
         """What is asked."""
-        return f"{self.kind}: {', '.join(self.columns)} ({self.data})"
+        joint = ", learned together" if self.together else ""
+        return f"{self.kind}: {', '.join(self.columns)} ({self.data}{joint})"
 
 
 SETS = {
@@ -360,6 +366,8 @@ def _questions() -> list[Question]:
         ask("ratio", "Default", ("balance", "income"), ratio("balance", "income")),
         ask("logistic regression", "Default", ("default", "balance"),
             logistic("default", "Yes", ("balance", 1000))),
+        ask("logistic regression", "Default", ("default", "balance"),
+            logistic("default", "Yes", ("balance", 1000)), together=(("default", "balance"),), added=True),
         ask("means by group", "Wage", ("wage", "education"), by_group("wage", "education", degrees)),
         ask("90% quantile", "Wage", ("wage",), quantile("wage", 0.9)),
         ask("correlation", "Wage", ("wage", "age"), correlation("wage", "age")),
