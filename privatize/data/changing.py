@@ -14,7 +14,7 @@ from privatize.data.clipping import absent_in, codes, objects
 from privatize.data.columns import values_of
 from privatize.data.lists import to_array
 from privatize.data.parts import as_array
-from privatize.data.support import OneOf, is_pair, split, unwrap
+from privatize.data.support import OneOf, coordinate, is_pair, split, unwrap
 
 Array = NDArray[Any]
 MOST_COLUMNS = 32  # an array with more numbers in a record counts as one column
@@ -102,7 +102,7 @@ def _of_frame(given: Any, support: Any, path: tuple[str, ...]) -> Iterator[_Part
         given = given.reset_index()  # an index that P draws may have a support, like a column
     names, one = frames.names(given), (frames.kind(given) or ("",))[0] == "series"
     for at, (name, column) in enumerate(zip(names, frames.columns(given), strict=True)):
-        end = support.get(name) if isinstance(support, dict) else _at(support, len(names), at)
+        end = support.get(name) if isinstance(support, dict) else coordinate(support, (len(names),), at)
         own = path if one else (*path, str(name))
         yield own, _codes(*values_of(column), end), end
 
@@ -136,14 +136,6 @@ def _of_list(given: list[Any], support: Any) -> tuple[Array, Any]:
         return objects(given), None
     dated = np.asarray(inner[0]).dtype.kind == "M"
     return to_array(given, np.dtype("M8[us]" if dated else "f8"))
-
-
-def _at(support: Any, width: int, at: int) -> Any:
-    """Return the support of one column of a frame, for which P draws arrays."""
-    inner, optional = unwrap(support)
-    if is_pair(inner):
-        inner = tuple(np.broadcast_to(end, (width,))[at] for end in inner)
-    return type(support)(inner) if optional else inner
 
 
 def _codes(values: Array, missing: Any, support: Any) -> Array:

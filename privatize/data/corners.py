@@ -8,7 +8,7 @@ import numpy as np
 from privatize.data import container, frames
 from privatize.data.clipping import value_in
 from privatize.data.parts import as_array, parts_of
-from privatize.data.support import Maybe, OneOf, is_pair, split, unwrap
+from privatize.data.support import OneOf, coordinate, is_pair, split, unwrap
 
 FAR = 1e6
 """What stands for an infinite bound: far from most numbers, and small enough for an array of that length."""
@@ -53,16 +53,8 @@ def places(drawn: Any, support: Any, *, beyond: bool = False) -> list[Place]:
     else:
         values = as_array(drawn[:1])
         flat: Any = [] if values.dtype.names else values.reshape(1, -1).T
-        columns = [(column, _at(support, values.shape[1:], at)) for at, column in enumerate(flat)]
+        columns = [(column, coordinate(support, values.shape[1:], at)) for at, column in enumerate(flat)]
     return [Place((at,), _corners(*column, beyond)) for at, column in enumerate(columns)]
-
-
-def _at(support: Any, shape: tuple[int, ...], at: int) -> Any:
-    """Return the support of one number of a record."""
-    inner, optional = unwrap(support)
-    if is_pair(inner):
-        inner = tuple(np.broadcast_to(end, shape).reshape(-1)[at] for end in inner)
-    return Maybe(inner) if optional else inner
 
 
 def _corners(column: Any, support: Any, beyond: bool) -> tuple[Any, ...]:

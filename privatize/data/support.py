@@ -128,6 +128,20 @@ def split(support: Any, keys: Sequence[Any]) -> list[Any]:
     return [support.get(key) for key in keys]
 
 
+def coordinate(support: Any, shape: tuple[int, ...], at: int) -> Any:
+    """Return the support of one number of a record of some shape, counted from 0.
+
+    Examples
+    --------
+    >>> coordinate((np.zeros(2), np.array([1.0, 5.0])), (2,), 1)
+    (0.0, 5.0)
+    """
+    inner, optional = unwrap(support)
+    if is_pair(inner):
+        inner = tuple(_scalar(np.broadcast_to(end, shape).ravel()[at]) for end in inner)
+    return Maybe(inner) if optional else inner
+
+
 def bounds(support: Any, *, dated: bool) -> tuple[Any, Any]:
     """Return the two ends of a support, or refuse one that is not bounds of numbers, or of dates."""
     if not is_pair(support) or (np.asarray(support[0]).dtype.kind in "mM") != dated:

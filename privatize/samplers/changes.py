@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from privatize.data.clipping import absent_in
 from privatize.data.columns import Column
 from privatize.data.editing import leaves_of
-from privatize.data.support import OneOf, is_pair, unwrap
+from privatize.data.support import OneOf, coordinate, is_pair, unwrap
 from privatize.samplers.base import KINDS, Kind, origin_of, traits_of
 from privatize.samplers.change import RATE, Change, drawn_by, is_one_of, support_for
 
@@ -143,7 +143,7 @@ class Seen:
         inner, seen = unwrap(leaf.support)[0], leaf.column.values.reshape(self.size, -1)[:, at[1]]
         if not is_pair(inner):
             return True
-        ends = [np.broadcast_to(end, leaf.column.values.shape[1:]).ravel()[at[1]] for end in inner]
+        ends = coordinate(inner, leaf.column.values.shape[1:], at[1])
         low, high = np.asarray(ends).astype(seen.dtype if seen.dtype.kind == "M" else np.float64)
         seen = np.sort(seen[seen == seen])  # without missing values
         center = seen[len(seen) // 2]

@@ -12,7 +12,7 @@ from privatize.data import support as domains
 from privatize.data.columns import Column, array_of
 from privatize.errors import SamplerError
 from privatize.samplers.base import Rng, Sampler, Traits, kind, name_of, some, support_of, with_rng
-from privatize.samplers.change import drawn_by, support_for
+from privatize.samplers.change import support_for
 from privatize.samplers.distribution import Distribution, Supported, as_part, names_of
 from privatize.samplers.families import Family
 from privatize.samplers.foreign import as_sampler, is_function
@@ -209,9 +209,13 @@ class _Labelled(Distribution):
 
     def draw(self, n: int, rng: Rng) -> Any:
         x = self.features.draw(n, rng)
+        return x, self.labels_of(x, n, rng)
+
+    def labels_of(self, x: Any, n: int, rng: Rng) -> Any:
+        """Draw the labels of n records."""
         if isinstance(self.labels, Sampler):
-            return x, self.labels.draw(n, rng)
-        return x, inside(with_rng(self.labels, x, rng), self.given)
+            return self.labels.draw(n, rng)
+        return inside(with_rng(self.labels, x, rng), self.given)
 
     def _support(self) -> Any:
         return support_of(self.features), support_of(self.labels) if self.given is None else self.given.value
@@ -248,8 +252,8 @@ class _Split(Distribution):
             y = frames.select(drawn, self.label)
         return frames.select(drawn, list(self.others)), y
 
-    def drawn(self, n: int, rng: Rng) -> Any:
-        return drawn_by(self.parent, n, rng)
+    def drawn(self, n: int, rng: Rng, wanted: tuple[str, ...] | None = None) -> Any:
+        return cast("Any", self.parent).drawn(n, rng, wanted)
 
     def assemble(self, columns: dict[str, Column]) -> Any:
         return self.split(cast("Any", self.parent).assemble(columns))

@@ -139,10 +139,7 @@ def _numbered(label: str, values: Array, support: Any) -> Iterator[tuple[str, Ar
         return
     shape = values.shape[1:]
     for at, column in enumerate(values.reshape(len(values), -1).T[:50]):
-        own = support
-        if domains.is_pair(support):
-            own = tuple(np.broadcast_to(end, shape).ravel()[at].item() for end in support)
-        yield f"{label}[{at}]", column, own
+        yield f"{label}[{at}]", column, domains.coordinate(support, shape, at)
 
 
 def _typed(values: Array) -> Array:

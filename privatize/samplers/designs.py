@@ -11,7 +11,6 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from privatize.data import support as domains
 from privatize.errors import SamplerError
+from privatize.noise.quantile import shares
 from privatize.samplers.histograms import (
     BINS,
     PAIRED_BINS,
@@ -153,7 +153,7 @@ def design(
 
     paired = {name for pair in pairs for name in pair}
     names = [*pairs, *((name,) for name in layout.names if name not in paired)]
-    parts = _split(epsilon, [len(group) for group in names])
+    parts = shares(epsilon, [len(group) for group in names])
     columns = {name: cells(name, PAIRED_BINS if name in paired else BINS) for name in layout.names}
     groups = tuple(
         Counted(group, math.prod(len(columns[name]) for name in group), part, n)
@@ -162,17 +162,6 @@ def design(
     made = Design(within, tuple(columns.items()), groups, epsilon, n)
     _check_size(made)
     return made
-
-
-def _split(epsilon: float, sizes: Sequence[int]) -> list[float]:
-    """Divide ε among groups in proportion to their columns; the parts never sum to more than ε."""
-    total = min(Fraction(epsilon), Fraction(repr(epsilon)))
-    found = []
-    for size in sizes:
-        part = total * size / sum(sizes)
-        rounded = float(part)
-        found.append(rounded if Fraction(rounded) <= part else math.nextafter(rounded, 0))
-    return found
 
 
 def _pairs(together: Any, names: list[str]) -> list[tuple[str, str]]:
@@ -198,12 +187,6 @@ def _check_bounds(within: Any, supports: Mapping[str, Any]) -> None:
         raise SamplerError(f"""P cannot be learned within {within!r}, because {where} is unbounded: its
             support is {support!r}. Give it finite bounds, which must not be taken from the data:
             uniform(low, high), or normal(mean, std, low=..., high=...).""")
-
-
-def _finite(ends: Any) -> bool:
-    return all(
-        bool(np.isnat(end) == 0) if np.asarray(end).dtype.kind == "M" else np.isfinite(end) for end in ends
-    )
 
 
 def _check_size(made: Design) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.data import support as domains
-from privatize.data.clipping import is_missing
+from privatize.data.clipping import absent_in
 from privatize.errors import SamplerError
 from privatize.samplers.base import Kind, kind
 from privatize.samplers.parameters import Frozen
@@ -70,7 +70,7 @@ class Cells(Kind):
         >>> cells.places(np.array([0.0, 10.0, 25.0, 100.0]))
         array([4, 0, 1, 5])
         """
-        absent = _absent(values) if missing is None else missing | _absent(values)
+        absent = absent_in(values, missing)
         if self.values:
             found = _positions(values, self.values)
         else:
@@ -109,14 +109,6 @@ class Cells(Kind):
         steps: Array = np.minimum(np.floor(offset), self.widths.array[at] - 1)
         found: Array = (starts + steps).astype(np.int64)
         return found
-
-
-def _absent(values: Array) -> Array:
-    if values.dtype.kind in "fmM":
-        return np.asarray(values != values)
-    if values.dtype.kind == "O":
-        return np.fromiter((is_missing(value) for value in values.tolist()), bool, len(values))
-    return np.zeros(len(values), dtype=bool)
 
 
 def _naive(value: Any) -> Any:

@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from privatize.data import frames
-from privatize.data import support as domains
 from privatize.data.columns import Column
+from privatize.data.support import coordinate
 from privatize.errors import SamplerError
-from privatize.samplers.base import Rng, Sampler, some, support_of, with_rng
+from privatize.samplers.base import Rng, some, support_of
 from privatize.samplers.combined import _Labelled, _Split
-from privatize.samplers.distribution import Distribution, Fixed, Projection
-from privatize.samplers.given import inside
+from privatize.samplers.distribution import Distribution, Fixed, Projection, names_of
 from privatize.samplers.tables import _Table
 from privatize.samplers.values import column_of
 
@@ -62,30 +60,20 @@ class _Frames(Layout):
     """A table, or some of its columns, or one of them as y and the others as X."""
 
     def _described(self) -> tuple[list[str], list[Any]]:
-        view = self.within
-        self.table = view if isinstance(view, _Table) else view.parent
-        support = self.table.support
-        names = list(view.columns) if isinstance(view, Projection) else list(support)
-        if isinstance(view, _Split):  # as in the data: y is behind X, wherever the table has it
-            names = [*view.others, view.label]
-        one = isinstance(view, _Split) or (isinstance(view, Projection) and not view.several)
-        self.frame_names = None if one else names
-        return names, [support[name] for name in names]
+        view, supports = self.within, self.within.supports
+        # As in the data: y is behind X, wherever the table has it.
+        names = [*view.others, view.label] if isinstance(view, _Split) else list(supports)
+        self.frame_names = names_of(view)
+        return names, [supports[name] for name in names]
 
     def columns(self, n: int, rng: Rng, wanted: Sequence[str]) -> list[Column]:
-        return list(self.table.drawn(n, rng, tuple(wanted)).values())
+        return list(self.within.drawn(n, rng, tuple(wanted)).values())
 
     def put(self, columns: dict[str, Column]) -> Any:
-        view = self.within
-        if isinstance(view, Projection):
-            return self.select(columns, view.wanted)
-        made = frames.make(self.table.frame, columns)
-        return view.split(made) if isinstance(view, _Split) else made
+        return self.within.assemble(columns)
 
     def select(self, columns: dict[str, Column], wanted: str | list[str]) -> Any:
-        if isinstance(wanted, str) and self.table.frame in ("dict", "pyarrow"):
-            return columns[wanted].array()
-        return frames.select(frames.make(self.table.frame, columns), wanted)
+        return self.within.assemble(columns, wanted)
 
 
 class _Arrays(Layout):
@@ -126,9 +114,7 @@ class _Pairs(Layout):
             found = _columns(x)
         else:
             found = self.table.columns(n, rng, self.names[:-1])
-            x, own = self._features(found), self.within.labels
-            drawn = own.draw(n, rng) if isinstance(own, Sampler) else with_rng(own, x, rng)
-            y = inside(drawn, self.within.given)
+            y = self.within.labels_of(self._features(found), n, rng)
         every = dict(zip(self.names, [*found, Column(np.asarray(y))], strict=True))
         return [every[name] for name in wanted]
 
@@ -146,13 +132,8 @@ def _coordinates(label: str, drawn: Any, support: Any) -> tuple[list[str], list[
     """Return the names of the numbers of an array's records, and what each lies in."""
     if drawn.ndim == 1:
         return [label], [support]
-    inner, optional = domains.unwrap(support)
-    size = math.prod(drawn.shape[1:])
-    ends: list[Any] = [inner] * size
-    if domains.is_pair(inner):
-        low, high = (np.broadcast_to(end, drawn.shape[1:]).ravel().tolist() for end in inner)
-        ends = list(zip(low, high, strict=True))
-    return [f"{label}[{at}]" for at in range(size)], [domains.Maybe(e) if optional else e for e in ends]
+    every, shape = range(math.prod(drawn.shape[1:])), drawn.shape[1:]
+    return [f"{label}[{at}]" for at in every], [coordinate(support, shape, at) for at in every]
 
 
 def _columns(drawn: Any) -> list[Column]:
