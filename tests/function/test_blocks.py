@@ -515,13 +515,17 @@ def test_a_block_that_sleeps_can_be_interrupted():
             time.sleep(0.05)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
-    with nothing_left():
-        known = len(psutil.Process().children(recursive=True))
-        thread = threading.Thread(target=interrupt)
-        thread.start()
-        with pytest.raises(KeyboardInterrupt):
-            run(sleeps, numbers(4), 2)
-        thread.join()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores interrupts
+    try:
+        with nothing_left():
+            known = len(psutil.Process().children(recursive=True))
+            thread = threading.Thread(target=interrupt)
+            thread.start()
+            with pytest.raises(KeyboardInterrupt):
+                run(sleeps, numbers(4), 2)
+            thread.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert run(mean, np.ones(4), 2).tolist() == [[1], [1]]
 
 
