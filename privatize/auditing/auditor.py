@@ -21,8 +21,7 @@ from privatize.calibration.evaluators.base import Evaluator
 from privatize.calibration.evaluators.choose import evaluator
 from privatize.calibration.refuting import AnyBound
 from privatize.calibration.run import Collector
-from privatize.errors import CalibrationError, ExecutionError, SettingsError
-from privatize.execution.job import SpanResult
+from privatize.errors import CalibrationError, SettingsError
 from privatize.function.asking import questions
 from privatize.function.private_function import PrivateFunction
 from privatize.function.question import Question
@@ -185,17 +184,9 @@ class _Auditor:
         )
         evaluating.learn(sensitivity.structure)
         evaluating.pairs.check()
-        gaps = np.full(self.count, np.nan)
-
-        def take(found: SpanResult) -> None:
-            gaps[found.start : found.start + len(found.gaps)] = found.gaps
-
         workers = self.asked.workers(self.workers)
         collector = Collector(workers, self.progress, f"audit of {self.asked.definition.name}")
-        self.asked.guard().run(collector.collect, evaluating, [(0, self.count)], self.count, take)
-        if np.isnan(gaps).any():
-            raise ExecutionError(f"{int(np.isnan(gaps).sum())} of {self.count} pairs were not evaluated.")
-        return evaluating, gaps
+        return evaluating, self.asked.guard().run(collector.gaps, evaluating, self.count)
 
     def cover(self, sampler: Any, measured: tuple[Evaluator, Vector], many: int) -> Coverage:
         """Return the coverage under one of several distributions under which the promise is claimed."""

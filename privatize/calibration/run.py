@@ -91,6 +91,17 @@ class Collector:
                 what it needs as an argument, or use workers='inline'.""") from error
         return where.exact, queue.moved
 
+    def gaps(self, evaluator: Evaluator, count: int) -> Vector:
+        """Evaluate some pairs, and return all of their gaps in index order."""
+        gaps = np.full(count, np.nan)
+
+        def take(found: SpanResult) -> None:
+            gaps[found.start : found.start + len(found.gaps)] = found.gaps
+
+        self.collect(evaluator, [(0, count)], count, take)
+        _refuse_missing(gaps)
+        return gaps
+
 
 @dataclass
 class Memory:
@@ -195,8 +206,7 @@ class Run:
             self._save()
         # There are few failures. The exception refers to frames of callers, and these to this run: a circle.
         self.cause = self.cause and replace(self.cause, error=None)
-        if missing := int(np.isnan(gaps).sum()):  # the bound holds only if every pair counts
-            raise ExecutionError(f"{missing} of {m} pairs were not evaluated.")
+        _refuse_missing(gaps)
         _log.debug("%s: done in %.3g s, %d failed", collector.label, time.monotonic() - began, self.failed)
         self.check_again(exact=exact and left == m, elsewhere=elsewhere or unchecked)
         return gaps
@@ -263,6 +273,12 @@ class Run:
             f"Make the function work on all data that the sampler can draw, or choose another sampler. "
             f"It gets {self.evaluator.pairs.schema or 'data'}, as in the call."
         )
+
+
+def _refuse_missing(gaps: Vector) -> None:
+    """Refuse gaps of which some are missing: a bound holds only if every pair counts."""
+    if missing := int(np.isnan(gaps).sum()):
+        raise ExecutionError(f"{missing} of {len(gaps)} pairs were not evaluated.")
 
 
 def _missing_spans(gaps: Vector) -> list[Span]:

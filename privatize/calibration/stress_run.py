@@ -4,15 +4,12 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
-
 from privatize.calibration import streams
 from privatize.calibration.evaluators.base import Evaluator
 from privatize.calibration.neighbours import TURN
 from privatize.calibration.norms import Vector
 from privatize.calibration.run import Collector, Run
 from privatize.calibration.stress import Tried, worst_of
-from privatize.execution.job import SpanResult
 from privatize.samplers import Distribution, Sampler
 from privatize.samplers.changes import stress_changes
 
@@ -75,14 +72,9 @@ def _tried(
 
     def gaps_of(turns: list[Distribution], count: int, number: int) -> Vector:
         seed = streams.derived_seed(run.evaluator.pairs.seed, streams.STRESS, number)
-        evaluator, found = make(seed=seed, turns=turns), np.full(count, np.nan)
+        evaluator = make(seed=seed, turns=turns)
         evaluator.follow(run.evaluator)
-
-        def take(result: SpanResult) -> None:
-            found[result.start : result.start + len(result.gaps)] = result.gaps
-
-        collector.collect(evaluator, [(0, count)], count, take)
-        return found
+        return collector.gaps(evaluator, count)
 
     if not members:
         return None

@@ -90,9 +90,7 @@ def _walk(given: Any, support: Any, path: tuple[str, ...]) -> Iterator[_Part]:
     elif frames.kind(given) is not None:
         yield from _of_frame(given, support, path)
     elif isinstance(given, list) and isinstance(support, dict):
-        for name, end in support.items():
-            column = [record.get(name) for record in given]
-            yield (*path, str(name)), _codes(*_of_list(column, end), end), end
+        yield from _walk({name: [record.get(name) for record in given] for name in support}, support, path)
     elif support is not None:
         yield from _of_array(given, support, path)
 

@@ -8,6 +8,7 @@ import numpy as np
 from privatize.data import frames
 from privatize.data.clipping import is_missing, objects
 from privatize.data.columns import Column, kind_of, values_of
+from privatize.data.parts import parts_of
 from privatize.data.support import split
 
 Edit = Callable[[str, Column, Any], Column]
@@ -87,11 +88,10 @@ def _edited_frame(data: Any, edit: Edit, support: Any, label: str) -> Any:
 
 
 def _edited_list(data: list[Any], edit: Edit, support: Any, label: str) -> Any:
-    if data and all(isinstance(record, dict) for record in data):
-        names = list(data[0])
-        ends = zip(names, split(support, names), strict=True)
-        parts = {name: _edited_list([each[name] for each in data], edit, end, name) for name, end in ends}
-        return [dict(zip(names, record, strict=True)) for record in zip(*parts.values(), strict=True)]
+    named = parts_of(data)  # of a list of dicts
+    if named is not None:
+        parts = edited(dict(named), edit, support)
+        return [dict(zip(parts, record, strict=True)) for record in zip(*parts.values(), strict=True)]
     # As objects: whether all of a few values are integers must not decide what happens to them.
     column = Column(objects([None if is_missing(value) else value for value in data]))
     made = edit(label, column, support)

@@ -140,13 +140,12 @@ def design(
 ) -> Design:
     """Return what is counted to learn a P from n records, or refuse."""
     layout = layout_of(within)
-    supports = dict(zip(layout.names, layout.supports, strict=True))
+    supports, looks = layout.supports, layout.looks
     _check_bounds(within, supports)
     pairs = _pairs(together, layout.names)
     for name in atoms:
         if name not in supports:
             raise SamplerError(f"atoms= names {name!r}, and the columns are {layout.names!r}.")
-    looks = dict(zip(layout.names, layout.looks, strict=True))
 
     def cells(name: str, bins: int) -> Cells:
         return cells_of(name, supports[name], looks[name].array(), bins=bins, atoms=atoms.get(name, ()))

@@ -13,7 +13,7 @@ from privatize.data.support import coordinate
 from privatize.errors import SamplerError
 from privatize.samplers.base import Rng, some, support_of
 from privatize.samplers.combined import _Labelled, _Split
-from privatize.samplers.distribution import Distribution, Fixed, Projection, names_of
+from privatize.samplers.distribution import Distribution, Fixed, Projection
 from privatize.samplers.tables import _Table
 from privatize.samplers.values import column_of
 
@@ -25,67 +25,58 @@ class Layout:
     ----------
     names : list of str
         The names of the columns, as `describe()` shows them.
-    supports : list
+    supports : dict
         What the values of each lie in.
-    frame_names : list of str or None
-        The names of a table's columns; None if P draws no table.
+    looks : dict
+        Some values of each.
     """
-
-    frame_names: list[str] | None = None
 
     def __init__(self, within: Any) -> None:
         self.within = within
-        self.names, self.supports = self._described()
+        self.supports = self._described()
+        self.names = list(self.supports)
         self.looks = self.columns(1000, np.random.default_rng(0), self.names)
 
-    def _described(self) -> tuple[list[str], list[Any]]:
-        return ["value"], [support_of(self.within)]
+    def _described(self) -> dict[str, Any]:
+        return {"value": support_of(self.within)}
 
-    def columns(self, n: int, rng: Rng, wanted: Sequence[str]) -> list[Column]:
-        """Draw the wanted columns of n records from P."""
+    def columns(self, n: int, rng: Rng, wanted: Sequence[str]) -> dict[str, Column]:
+        """Draw at least the wanted columns of n records from P."""
         del wanted
-        return [column_of(self.within, n, rng)]
+        return {"value": column_of(self.within, n, rng)}
 
     def put(self, columns: dict[str, Column]) -> Any:
         """Return all columns as records in the container that P draws."""
         return columns["value"].array()
 
-    def select(self, columns: dict[str, Column], wanted: str | list[str]) -> Any:
-        """Return some columns in the container that P draws."""
-        del columns
-        raise SamplerError(f"{self.within!r} draws no table, so it has no column {wanted!r}.")
-
 
 class _Frames(Layout):
     """A table, or some of its columns, or one of them as y and the others as X."""
 
-    def _described(self) -> tuple[list[str], list[Any]]:
+    def _described(self) -> dict[str, Any]:
         view, supports = self.within, self.within.supports
         # As in the data: y is behind X, wherever the table has it.
-        names = [*view.others, view.label] if isinstance(view, _Split) else list(supports)
-        self.frame_names = names_of(view)
-        return names, [supports[name] for name in names]
+        names = [*view.others, view.label] if isinstance(view, _Split) else supports
+        return {name: supports[name] for name in names}
 
-    def columns(self, n: int, rng: Rng, wanted: Sequence[str]) -> list[Column]:
-        return list(self.within.drawn(n, rng, tuple(wanted)).values())
+    def columns(self, n: int, rng: Rng, wanted: Sequence[str]) -> dict[str, Column]:
+        found: dict[str, Column] = self.within.drawn(n, rng, tuple(wanted))
+        return found
 
-    def put(self, columns: dict[str, Column]) -> Any:
-        return self.within.assemble(columns)
-
-    def select(self, columns: dict[str, Column], wanted: str | list[str]) -> Any:
-        return self.within.assemble(columns, wanted)
+    def put(self, columns: dict[str, Column], *wanted: Any) -> Any:
+        return self.within.assemble(columns, *wanted)
 
 
 class _Arrays(Layout):
     """Arrays whose records have several coordinates."""
 
-    def _described(self) -> tuple[list[str], list[Any]]:
+    def _described(self) -> dict[str, Any]:
         self.example = some(self.within)
         return _coordinates("", self.example, support_of(self.within))
 
-    def columns(self, n: int, rng: Rng, wanted: Sequence[str]) -> list[Column]:
-        every = dict(zip(self.names, _columns(self.within.draw(n, rng)), strict=True))
-        return [every[name] for name in wanted]
+    def columns(self, n: int, rng: Rng, wanted: Sequence[str]) -> dict[str, Column]:
+        del wanted
+        return dict(zip(self.names, _columns(self.within.draw(n, rng)), strict=True))
 
     def put(self, columns: dict[str, Column]) -> Any:
         return _array(list(columns.values()), self.example)
@@ -94,46 +85,43 @@ class _Arrays(Layout):
 class _Pairs(Layout):
     """Features and labels: two arrays, or a table and an array."""
 
-    def _described(self) -> tuple[list[str], list[Any]]:
+    def _described(self) -> dict[str, Any]:
         x, y = self.example = some(self.within)
         own, labels = support_of(self.within) or (None, None)
         self.table: Layout | None = None
         if isinstance(x, np.ndarray):
-            names, supports = _coordinates("X", x, own)
+            supports = _coordinates("X", x, own)
         else:
             self.table = layout_of(getattr(self.within, "features", None))
-            names, supports = self.table.names, self.table.supports
-        if "y" in names or np.ndim(y) != 1:
+            supports = self.table.supports
+        if "y" in supports or np.ndim(y) != 1:
             raise SamplerError(f"""P cannot be learned within {self.within!r}: labels are one value for each
                 record, and no column of the features may have their name, "y".""")
-        return [*names, "y"], [*supports, labels]
+        return supports | {"y": labels}
 
-    def columns(self, n: int, rng: Rng, wanted: Sequence[str]) -> list[Column]:
+    def columns(self, n: int, rng: Rng, wanted: Sequence[str]) -> dict[str, Column]:
+        del wanted
         if self.table is None:
             x, y = self.within.draw(n, rng)
-            found = _columns(x)
+            found = dict(zip(self.names, _columns(x), strict=False))
         else:
             found = self.table.columns(n, rng, self.names[:-1])
-            y = self.within.labels_of(self._features(found), n, rng)
-        every = dict(zip(self.names, [*found, Column(np.asarray(y))], strict=True))
-        return [every[name] for name in wanted]
-
-    def _features(self, columns: list[Column]) -> Any:
-        if self.table is None:
-            return _array(columns, self.example[0])
-        return self.table.put(dict(zip(self.names, columns, strict=False)))
+            y = self.within.labels_of(self.table.put(found), n, rng)
+        return found | {"y": Column(np.asarray(y))}
 
     def put(self, columns: dict[str, Column]) -> Any:
-        *features, labels = columns.values()
-        return self._features(features), labels.array()
+        features = {name: columns[name] for name in self.names[:-1]}
+        if self.table is None:
+            return _array(list(features.values()), self.example[0]), columns["y"].array()
+        return self.table.put(features), columns["y"].array()
 
 
-def _coordinates(label: str, drawn: Any, support: Any) -> tuple[list[str], list[Any]]:
-    """Return the names of the numbers of an array's records, and what each lies in."""
+def _coordinates(label: str, drawn: Any, support: Any) -> dict[str, Any]:
+    """Return what each number of an array's records lies in, by name."""
     if drawn.ndim == 1:
-        return [label], [support]
+        return {label: support}
     every, shape = range(math.prod(drawn.shape[1:])), drawn.shape[1:]
-    return [f"{label}[{at}]" for at in every], [coordinate(support, shape, at) for at in every]
+    return {f"{label}[{at}]": coordinate(support, shape, at) for at in every}
 
 
 def _columns(drawn: Any) -> list[Column]:

@@ -64,23 +64,18 @@ class Learned(Distribution):
         """Return a dataset of n records."""
         return self.assemble(self.drawn(n, rng))
 
-    def assemble(self, columns: dict[str, Column], wanted: str | list[str] | None = None) -> Any:
-        """Return columns, or the wanted ones, in the container that is drawn."""
-        layout = _prepared(self).layout
-        return layout.put(columns) if wanted is None else layout.select(columns, wanted)
+    def assemble(self, *columns: Any) -> Any:
+        """Return columns, or the wanted ones of a table, in the container that is drawn."""
+        return _prepared(self).layout.put(*columns)
 
     @property
     def supports(self) -> dict[str, Any]:
         """What the values of each column lie in."""
-        return dict(zip(_prepared(self).layout.names, _prepared(self).layout.supports, strict=True))
+        return _prepared(self).layout.supports
 
     def drawn(self, n: int, rng: Rng, wanted: tuple[str, ...] | None = None) -> dict[str, Column]:
         """Draw the wanted columns of n records."""
         return _prepared(self).drawn(n, rng, wanted)
-
-    def names(self) -> list[str] | None:
-        """Return the names of the columns, or None if it draws no table."""
-        return _prepared(self).layout.frame_names
 
     def parts(self) -> Iterator[Any]:
         """Return what it is made of: the P that it is within, and the cells of each column."""
@@ -111,8 +106,8 @@ class Learned(Distribution):
         """Return what `facts` of a learned P make within the same P again; refuse what does not fit."""
         try:
             layout = layout_of(within)
-            columns = zip(facts["columns"], layout.names, layout.supports, strict=True)
-            cells = tuple((name, _cells(stored, name, support)) for stored, name, support in columns)
+            columns = zip(facts["columns"], layout.supports.items(), strict=True)
+            cells = tuple((name, _cells(stored, name, support)) for stored, (name, support) in columns)
             groups = tuple((tuple(names), tuple(weights)) for names, weights in facts["groups"])
             made = cls(within, cells, groups, *(facts[name] for name in _FACTS[1:]))
             made._check()
@@ -144,8 +139,8 @@ class _Prepared:
 
     def __init__(self, learned: Learned) -> None:
         self.layout, self.mixed = layout_of(learned.within), learned.mixed
-        looks = zip(learned.columns, self.layout.looks, self.layout.supports, strict=True)
-        self.columns = {name: _Drawing(cells, look, support) for (name, cells), look, support in looks}
+        looks, supports = self.layout.looks, self.layout.supports
+        self.columns = {name: _Drawing(cells, looks[name], supports[name]) for name, cells in learned.columns}
         sizes = {name: len(cells) for name, cells in learned.columns}
         self.tables = [
             (names, _Table(np.reshape(weights, [sizes[name] for name in names])))
@@ -162,8 +157,9 @@ class _Prepared:
         given = self.layout.columns(len(others), rng, chosen)
         places = self._places(n, rng, wanted)
         found = {}
-        for name, other in zip(chosen, given, strict=True):
+        for name in chosen:
             found[name] = column = self.columns[name].column(places[name], rng)
+            other = given[name]
             column.values[others] = other.values
             if column.missing is not None:
                 column.missing[others] = False if other.missing is None else other.missing

@@ -135,9 +135,9 @@ def test_columns_are_counted_under_their_own_names(within):
     """The cells of one column would count the values of another, and P would be far from the data."""
     layout = layout_of(within)
     drawn = layout.columns(30, np.random.default_rng(1), layout.names)
-    made = layout.put(dict(zip(layout.names, drawn, strict=True)))
+    made = layout.put(drawn)
     cells = [each for _, each in design(within, 10**6, 1.0, (), {}).columns]
-    for own, column, (values, missing) in zip(cells, drawn, _columns(made), strict=True):
+    for own, column, (values, missing) in zip(cells, drawn.values(), _columns(made), strict=True):
         assert (own.places(column.array()) == own.places(values, missing)).all()
 
 

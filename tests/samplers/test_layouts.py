@@ -48,13 +48,13 @@ def test_columns_of_drawn_records_make_records_of_the_same_kind(within):
     """The learned P would draw another container, or other dtypes, than the data has."""
     layout = layout_of(within)
     columns = layout.columns(20, np.random.default_rng(1), layout.names)
-    assert len(columns) == len(layout.names) == len(layout.supports)
-    made = layout.put(dict(zip(layout.names, columns, strict=True)))
+    assert list(columns) == layout.names == list(layout.supports)
+    made = layout.put(columns)
     drawn = within.draw(20, np.random.default_rng(2))
     assert records.describe(made) == records.describe(drawn)
     assert records.alike(made, drawn)
     empty = layout.columns(0, np.random.default_rng(1), layout.names)
-    assert records.count(layout.put(dict(zip(layout.names, empty, strict=True)))) == 0
+    assert records.count(layout.put(empty)) == 0
 
 
 def test_columns_are_named_as_descriptions_name_them():
