@@ -78,6 +78,12 @@ class Subjects:
     people: tuple[str, ...] = ()
     sampler: Any = None  # the P that the data was sealed with
 
+    def charge(self, function: str, settings: Settings, n: int, **more: Any) -> Charge:
+        """Return what an answer about them costs that is private for all pairs."""
+        more |= {"dataset": self.dataset, "people": self.people, "n": n, "strength": "plain"}
+        epsilon, delta = settings.epsilon, settings.delta
+        return Charge(function=function, key="", epsilon=epsilon, delta=delta, gamma=0.0, **more)
+
 
 def unseal(
     name: str, settings: Settings, box: Box, rules: Policy, *, names: Sequence[str], aligned: bool
@@ -224,24 +230,11 @@ class Opening:
         refuse_reachable(self.name, template.sampler, box, copies=False)
         template.match(records.describe(box.data))
         used, positions = template.used(n)
-        return answer(Opened(box, subjects, template, used, positions, self._charge(subjects, used)))
-
-    def _charge(self, subjects: Subjects, n: int) -> Charge:
-        epsilon = self.settings.epsilon
-        return Charge(
-            function=self.name,
-            key="",
-            dataset=subjects.dataset,
-            people=subjects.people,
-            n=n,
-            mechanism="Laplace",
-            kind=BaseMechanism.composition_kind(complete(self.settings.mechanism), epsilon, 0.0),
-            epsilon=epsilon,
-            delta=0.0,
-            gamma=0.0,
-            strength="plain",
-            purpose=self.purpose,
+        kind = BaseMechanism.composition_kind(complete(settings.mechanism), settings.epsilon, settings.delta)
+        charge = subjects.charge(
+            self.name, settings, used, mechanism="Laplace", kind=kind, purpose=self.purpose
         )
+        return answer(Opened(box, subjects, template, used, positions, charge))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -139,9 +139,7 @@ def _run_proven(
     with silence.quiet():
         context().run(proven.fits, box.data)
     structure = own.structure(n)
-    charge = _plain(definition, subjects, n)
-    afford(subjects, charge)
-    given = reserve(subjects, charge)
+    given = reserve(subjects, _plain(definition, subjects, n))
     before = Snapshot(call.function, call.shared())
     _evaluate(definition.advice, box, before, context(), lambda data: proven.measure(data, n), s0)
     if box.value is None:
@@ -208,19 +206,8 @@ def _plain(definition: Definition, subjects: Subjects, n: int) -> Charge:
     # A class of the user's own, or one that is derived from ours, may claim any kind of composition.
     noise = definition.proven is None or definition.proven.noise_of(s.mechanism)
     trusted = type(mechanism) if s.own_mechanism and noise else BaseMechanism
-    return Charge(
-        function=definition.name,
-        key="",
-        dataset=subjects.dataset,
-        people=subjects.people,
-        n=n,
-        mechanism=mechanism_name(s, definition.proven),
-        kind=trusted.composition_kind(mechanism, s.epsilon, s.delta),
-        epsilon=s.epsilon,
-        delta=s.delta,
-        gamma=0.0,
-        strength="plain",
-    )
+    kind, name = trusted.composition_kind(mechanism, s.epsilon, s.delta), mechanism_name(s, definition.proven)
+    return subjects.charge(definition.name, s, n, mechanism=name, kind=kind)
 
 
 def _certified(charge: Charge, estimate: Estimate) -> Charge:
