@@ -19,15 +19,7 @@ from numpy.typing import NDArray
 from privatize.data import support as domains
 from privatize.errors import SamplerError
 from privatize.noise.quantile import shares
-from privatize.samplers.histograms import (
-    BINS,
-    PAIRED_BINS,
-    Cells,
-    Vector,
-    cells_of,
-    shares_of,
-    weights_of,
-)
+from privatize.samplers.histograms import BINS, PAIRED_BINS, Cells, Vector, cells_of, shares_of, weights_of
 from privatize.samplers.layouts import layout_of
 from privatize.samplers.learned import Learned, connected
 
