@@ -61,18 +61,22 @@ class _Leaf:
 
     @cached_property
     def values(self) -> tuple[Any, ...]:
-        """The categories, or the few integers, that the column may have."""
+        """The categories, or the few numbers, that the column may have."""
         inner, own = unwrap(self.support)[0], self.column.values
         if isinstance(inner, OneOf):
             return inner.values if own.ndim == 1 else ()
         if own.dtype.kind == "b" and own.ndim == 1:
             return False, True
-        if own.ndim > 1 or own.dtype.kind not in "iuf" or not is_pair(inner) or not self.whole:
+        if own.ndim > 1 or own.dtype.kind not in "iuf":
             return ()
-        low, high = (np.asarray(end, dtype=np.float64) for end in inner)
-        if low.ndim or not high - low < _FEW:
-            return ()
-        return tuple(range(math.ceil(low), math.floor(high) + 1))
+        if is_pair(inner) and self.whole:
+            low, high = (np.asarray(end, dtype=np.float64) for end in inner)
+            if not low.ndim and high - low < _FEW:
+                return tuple(range(math.ceil(low), math.floor(high) + 1))
+        seen = own[~self.absent]
+        # Labels such as -1 and 1, whose P has no bounds. Most columns have more values among their first.
+        few = len(np.unique(seen[:64])) <= _FEW and len(known := np.unique(seen)) <= _FEW
+        return tuple(known.tolist()) if few else ()
 
     @cached_property
     def among(self) -> list[Array]:

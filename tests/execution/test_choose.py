@@ -93,7 +93,7 @@ class TestAuto:
         for function in (mean, subsample, failing):
             found = estimate(function, None, plan=plan(0.1, 1000))
             assert np.array_equal(found.gaps, estimate(function, plan=plan(0.1, 1000)).gaps)
-        assert caplog.text.count("pairs are left") == 3
+        assert caplog.text.count("pairs left") == 3
 
     @several_cores
     def test_functions_that_cannot_be_sent_run_inline(self, monkeypatch, tmp_path, caplog):
@@ -126,7 +126,7 @@ class TestAuto:
 
         with caplog.at_level(logging.INFO, "privatize.execution"):
             estimate(imports, None)
-        assert "pairs are left" in caplog.text and "on one core" not in caplog.text
+        assert "pairs left" in caplog.text and "on one core" not in caplog.text
 
 
 class TestSettings:
