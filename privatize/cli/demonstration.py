@@ -26,7 +26,7 @@ def demo(given: argparse.Namespace) -> Outcome:
     rng = np.random.default_rng()
     ages = np.clip(rng.normal(44, 16, n), 0, 100)
     people, bought = _customers(n, rng)
-    promise: dict[str, Any] = {"epsilon": epsilon, "gamma": gamma, "store": None}
+    promise: dict[str, Any] = {"epsilon": epsilon, "gamma": gamma, "store": None, "seed": 1}
 
     @privatize(**promise, sampler=samplers.uniform(0, 100))
     def average_age(ages: Any) -> Any:
