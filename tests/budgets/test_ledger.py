@@ -207,10 +207,12 @@ def program(path, text, *arguments, **environment):
 
 
 class Test64AtOnce:
+    @pytest.mark.slow
     def test_exactly_a_hundred(self, path, tmp_path):
         """64 threads in 8 processes would spend more than the budget, as two workers did elsewhere."""
         check_exactly_a_hundred(path, tmp_path, "b")
 
+    @pytest.mark.slow
     def test_never_more_when_processes_are_killed(self, path, tmp_path):
         """A process that is killed at any moment would allow more answers than the budget does."""
         check_never_more_when_killed(path, tmp_path, "b")

@@ -299,6 +299,7 @@ class TestAtOnce:
         assert sum(counts) == 15 == len(open_budget("survey", path).history())  # 15 times 0.2 is 3
         assert [file.name for file in path.parent.iterdir() if file.name.startswith(".")] == []
 
+    @pytest.mark.slow
     def test_a_process_that_is_killed_while_it_migrates(self, old):
         """A process that dies in the middle would leave a ledger that is neither old nor new."""
         choice = random.Random(3)

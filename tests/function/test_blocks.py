@@ -302,6 +302,7 @@ FAILURES = [
 ]
 
 
+@pytest.mark.slow
 @for_each("failure", FAILURES)
 def test_only_the_block_fails_in_which_something_happens(failure, monkeypatch, tmp_path, capfd, caplog):
     """One person's record could fail several blocks, or show in a message, in output or in a file."""
