@@ -198,6 +198,13 @@ class TestOneSampler:
         other(seal(DATA, name="others"))
         other(DATA)
 
+    def test_another_p_with_the_same_words_is_refused(self):
+        """Two P that were learned within the same bounds would be refused as "P, and this one has P"."""
+        budget, about = new_budget(), {"dataset": "'people'", "people": ("'people'",)}
+        budget.reserve(charge(**about))
+        with pytest.raises(SettingsError, match=r"P=P, and .* P=P \(another one with the same words\)"):
+            budget.reserve(charge(declared=("P1:Q",), **about))
+
 
 def test_repeating_a_question_is_another_release():
     """Each repetition has fresh noise and is paid for, also about the same named data."""
