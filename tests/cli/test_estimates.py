@@ -99,6 +99,7 @@ def test_estimates_that_cannot_be_made(app, wrong, words, message):
     assert message in wrong("estimate", "-n", "30", *words)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are not the same there")
 @pytest.mark.parametrize("workers", ["inline", "2"])
 def test_an_interrupted_estimate_is_continued_next_time(app, workers):

@@ -193,6 +193,7 @@ def stored_pairs(path):
 
 
 class TestDisasters:
+    @pytest.mark.slow
     def test_a_killed_process_leaves_its_gaps(self, path):
         """After kill -9 during a run, the next process continues from there, to the same gaps."""
         child = script(path, SLOW, NOTES=str(path.parent.parent / "notes"))
