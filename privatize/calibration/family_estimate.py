@@ -41,9 +41,12 @@ class FamilySensitivity(Sensitivity):
         if not largest.value:  # of one member it may be 0, of all it would be no noise
             with naming(members[0][0]):
                 order_statistic(first.gaps, first.plan, None)
-        widened(largest.value, max(each.jitter for _, each in members))  # raises if that is too little
+        # Rounding noise that was seen under one member is the function's, whatever P is.
+        noise = max(each.jitter for _, each in members)
+        wider = widened(largest.value, noise)  # raises if the value is too small for it
         failed = max((each for _, each in members), key=lambda each: each.failed)
         own = {each.name: getattr(largest, each.name) for each in fields(Sensitivity)}
+        own |= {"value": largest.value if largest.jitter else wider, "jitter": noise}
         return cls(**own | {"failed": failed.failed, "cause": failed.cause, "members": tuple(members)})
 
     def _worst(self, read: Callable[[Sensitivity], Any]) -> Any:
@@ -85,7 +88,7 @@ class FamilySensitivity(Sensitivity):
         """Return what a person sees of the estimate, with a row for each member."""
         card = super().card(known)
         rows = [(f"under {name}", f"{each.value:.6g}") for name, each in self.members]
-        whose = next(name for name, each in self.members if each.value == self.value)
+        whose, _ = max(self.members, key=lambda member: member[1].value)
         family = (
             "family",
             f"the largest of {len(self.members)}, that of {whose}; each has m={self.m:,} pairs",

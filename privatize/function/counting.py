@@ -161,8 +161,8 @@ def _counted(opening: Opening, found: Opened) -> Changed:
             {found.template.sampler!r} has no bounds.""")
     (cells, noised, sensitivity), given = found.paid(lambda box: _noised(box, support, epsilon))
     level = _CONFIDENCE ** (1 / max(len(cells), 1))  # the noise on each count is independent
-    whole = np.ones(1, dtype=bool)
-    within = int(half_widths("laplace", sensitivity / epsilon, level, whole)[0])
+    integers = np.ones(1, dtype=bool)
+    within = int(half_widths("laplace", sensitivity / epsilon, level, integers)[0])
     counts = []
     for (column, kind), raw in zip(cells, noised, strict=True):
         count, low, high = (min(max(value, 0), n) for value in (raw, raw - within, raw + within))

@@ -95,9 +95,9 @@ def _learned(epsilon: float, together: Pairs, atoms: Atoms, found: Opened) -> Le
     budgets, dataset = found.subjects.budgets, found.subjects.dataset
     asked = Lesson(dataset=dataset, n=found.n, within=declare(within).digest, settings=made.key)
     # Only data with a name can be recognized. What was learned is free where every budget has paid for it.
-    whole = [each.budget if isinstance(each, Part) else each for each in budgets]
-    named = bool(dataset and whole) and all(isinstance(each, Budget) for each in whole)
-    stored = {each.ledger.learned(each.name, asked) for each in whole} if named else {None}
+    payers = [each.budget if isinstance(each, Part) else each for each in budgets]
+    named = bool(dataset and payers) and all(isinstance(each, Budget) for each in payers)
+    stored = {each.ledger.learned(each.name, asked) for each in payers} if named else {None}
     if len(stored) == 1 and (content := stored.pop()) is not None:
         return Learned.of_facts(json.loads(content), within)
     learned, _ = found.recorded(

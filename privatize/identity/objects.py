@@ -29,7 +29,7 @@ __all__: list[str] = []
 _MADE_BY_VECTORIZE = ("_ufunc", "_init_stage_2")
 _COLLECTIONS = (dict, list, tuple, set, frozenset)
 _MOST = 1024  # encodings that are cached
-_KEPT = functools.cached_property
+_CACHED = functools.cached_property
 # By id, with the value, so that no other gets its id, and with its parts that could be private data.
 _encoded: dict[int, tuple[Any, bytes, list[Any]]] = {}
 _LOCKED = words("locked locked_lock acquire _is_owned")
@@ -86,9 +86,9 @@ def _immutable(value: Any) -> tuple[bytes, list[Any]]:
     if known is None:
         encoder = Encoder()
         encoder.text(tag_of(type(value)))
-        # What it has computed from its other attributes, and keeps, says nothing new.
+        # What it has computed from its other attributes, and caches, says nothing new.
         state = state_of(value).items()
-        encoder.state({k: v for k, v in state if not isinstance(getattr(type(value), k, None), _KEPT)})
+        encoder.state({k: v for k, v in state if not isinstance(getattr(type(value), k, None), _CACHED)})
         if len(_encoded) >= _MOST:
             _encoded.clear()
         met = list(filter(could_be_data, encoder.compared))

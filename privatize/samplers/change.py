@@ -30,8 +30,8 @@ class Change(Kind):
 
     Attributes
     ----------
-    spread : sequence of (column, factor, center, whole)
-        Numbers x of a column become center + factor * (x - center), rounded if they are `whole`, and clipped
+    spread : sequence of (column, factor, center, is_integer)
+        Numbers x of a column become center + factor * (x - center), rounded if `is_integer`, and clipped
         into P's support. Zeros of other numbers stay: they often stand for "none".
     thinned : sequence of (column, values, kept)
         Records with one of these values are drawn again, but for a share `kept` of them.
@@ -69,7 +69,7 @@ class Change(Kind):
                 ],
             }
         except (TypeError, ValueError, KeyError):
-            raise SamplerError("""Change(): a step is spread=[(column, factor, center, whole)],
+            raise SamplerError("""Change(): a step is spread=[(column, factor, center, is_integer)],
                 thinned=[(column, values, kept)], swapped=[(column, values, others, shares)] or
                 added=[(column, "zeros" or "missing", share)].""") from None
         for name, steps in own.items():
@@ -210,7 +210,7 @@ def _swap(column: Column, step: Any, rng: Rng) -> Column:
 
 def _spread(column: Column, step: Any, support: Any, rng: Rng) -> Column:
     """Return a column of numbers or dates with another spread, inside the support."""
-    _, factor, center, whole = step
+    _, factor, center, is_integer = step
     own = column.values
     if own.dtype.kind == "M":
         middle = np.datetime64(center).astype(own.dtype)
@@ -221,7 +221,7 @@ def _spread(column: Column, step: Any, support: Any, rng: Rng) -> Column:
     moved *= factor.array
     moved += center.array
     # Integers are rounded at random, because half of 0 and 1 would always be rounded to 0.
-    if whole:
+    if is_integer:
         moved = np.floor(moved + rng.random(moved.shape))
     elif not numbers.all():
         moved[numbers == 0] = 0.0

@@ -42,7 +42,7 @@ class _Leaf:
         return absent_in(self.column.values, self.column.missing)
 
     @cached_property
-    def whole(self) -> bool:
+    def is_integer(self) -> bool:
         """Whether all numbers are integers."""
         values = self.column.values
         if values.dtype.kind != "f":
@@ -69,7 +69,7 @@ class _Leaf:
             return False, True
         if own.ndim > 1 or own.dtype.kind not in "iuf":
             return ()
-        if is_pair(inner) and self.whole:
+        if is_pair(inner) and self.is_integer:
             low, high = (np.asarray(end, dtype=np.float64) for end in inner)
             if not low.ndim and high - low < _FEW:
                 return tuple(range(math.ceil(low), math.floor(high) + 1))
@@ -102,7 +102,7 @@ class _Leaf:
 
     def spread(self, factor: Any) -> tuple[Any, ...]:
         """Return the step that changes the spread around the median."""
-        return self.label, factor, self.centers, self.whole or self.column.values.dtype.kind == "M"
+        return self.label, factor, self.centers, self.is_integer or self.column.values.dtype.kind == "M"
 
 
 def _rounded(numbers: Any) -> Any:
@@ -253,10 +253,10 @@ def stress_changes(sampler: Any, most: int = 6) -> tuple[Change, ...]:
     narrow = [] if _is_learned(sampler) else [at for at in seen.numeric if seen.narrow(at)]
     rest = [change for change in (seen.spread(2.0, narrow), seen.added()) if change.columns]
     numeric, values = seen.numeric, [leaf.label for leaf in seen.leaves if leaf.values]
-    room = most - len(rest)
-    each = len(numeric) + 2 * len(values) <= room  # whether every column has changes of its own
+    remaining = most - len(rest)
+    each = len(numeric) + 2 * len(values) <= remaining  # whether every column has changes of its own
     groups = [[name] for name in values] if each else [values] if values else []
-    first = min(len(numeric), max(1, room - 2 * len(groups)))
+    first = min(len(numeric), max(1, remaining - 2 * len(groups)))
     found = [seen.spread(0.5, numeric[at::first]) for at in range(first)]
     found += [seen.fewer(partial(_every_other, names, at)) for names in groups for at in range(2)]
     return tuple(dict.fromkeys(change for change in (*found, *rest) if change.columns))[:most]

@@ -86,7 +86,9 @@ class Cells(Kind):
     def _numbers(self, values: Array, absent: Array) -> Vector:
         """Return values as numbers on the line, 0 for missing ones."""
         if values.dtype.kind == "O":
-            listed = [_naive(x) for x, gone in zip(values.tolist(), absent.tolist(), strict=True) if not gone]
+            listed = [
+                _naive(x) for x, missing in zip(values.tolist(), absent.tolist(), strict=True) if not missing
+            ]
             found = np.zeros(len(values))
             dtype = np.float64 if self.step in ("", "1") else f"M8[{self.step}]"
             found[~absent] = np.array(listed, dtype=dtype).astype(np.float64)
@@ -165,8 +167,8 @@ def cells_of(name: str, support: Any, drawn: Array, *, bins: int, atoms: Sequenc
         return Cells(nothing, nothing, inner.values, optional)
     dated = np.asarray(inner[0]).dtype.kind == "M"
     # Beyond 2^53 all floats are integers, and most integers are no floats.
-    whole = not dated and _whole(drawn) and max(map(abs, inner)) <= 2**53
-    step = np.datetime_data(np.asarray(inner[0]).dtype)[0] if dated else "1" if whole else ""
+    is_integer = not dated and _is_integer(drawn) and max(map(abs, inner)) <= 2**53
+    step = np.datetime_data(np.asarray(inner[0]).dtype)[0] if dated else "1" if is_integer else ""
     low, high = (float(_number(end, step)) for end in inner)
     if step == "1":
         low, high = float(math.ceil(low)), float(math.floor(high))
@@ -187,7 +189,7 @@ def cells_of(name: str, support: Any, drawn: Array, *, bins: int, atoms: Sequenc
     return Cells(Frozen(firsts), Frozen(np.diff([*firsts, high + 1])), (), optional, step)
 
 
-def _whole(drawn: Array) -> bool:
+def _is_integer(drawn: Array) -> bool:
     """Tell whether P draws integers, perhaps as floats."""
     seen = drawn[drawn == drawn]
     return drawn.dtype.kind in "iu" or bool(len(seen) and (seen == np.rint(seen)).all())

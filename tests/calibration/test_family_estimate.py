@@ -1,12 +1,14 @@
 """The estimate for a family is the worst of its members' in every respect."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from privatize import estimate_sensitivity, plan, samplers
 from privatize.calibration.family_estimate import FamilySensitivity
+from privatize.calibration.order_statistic import widened
 from privatize.calibration.weights import Member
 from privatize.errors import CalibrationError, NotReproducibleError, PlanError, ZeroSensitivityError
 
@@ -40,6 +42,17 @@ def test_the_largest():
     rows = dict(found.card().rows)
     assert rows["under a"] == f"{small.value:.6g}" and "b" in rows["family"]
     assert found.unlucky == pytest.approx(2 * PLAN.rho)
+
+
+def test_rounding_noise_of_one_member_widens_the_estimate():
+    """A function that rounds differently under one P does so under all: there would be too little noise."""
+    small, large = estimate(), estimate(high=3)
+    noisy = replace(small, jitter=large.value * 1e-9)
+    found = family(noisy, large)
+    assert found.value == widened(large.value, noisy.jitter) > large.value and found.jitter == noisy.jitter
+    assert "that of b" in dict(found.card().rows)["family"]
+    twice = family(noisy, replace(large, value=found.value, jitter=1e-12))
+    assert twice.value == found.value
 
 
 def test_failures_are_the_worst():

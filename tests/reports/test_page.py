@@ -30,7 +30,7 @@ from privatize import (
     seal,
     sums,
 )
-from privatize.errors import NotRememberedWarning, PrivatizeError, SettingsError
+from privatize.errors import FragileEstimateWarning, NotRememberedWarning, PrivatizeError, SettingsError
 from privatize.function import pipeline
 from privatize.function.asking import questions
 from tests.cases import for_each
@@ -794,3 +794,18 @@ def test_whom_gamma_is_about():
     assert "<td>50%</td><td>0.1000</td>" in page
     own = privatize(epsilon=1, sensitivity=0.01, sampler=samplers.uniform(0, 1))(np.mean)
     assert "The promise may fail for" not in report(own, 100).html
+
+
+def test_what_hangs_on_p_is_shown():
+    """A reader of the report would not learn that the noise is too small if P is a little different."""
+
+    def slope(data):
+        return np.polyfit(data[:, 0], data[:, 1], 1)[0]
+
+    made = private(slope, gamma=0.05, seed=4, sampler=samplers.uniform([0, 0], [6, 100]))
+    assert "If P is a little different" not in str(report(made, 200).html)
+    package.configure(stress=True)
+    with pytest.warns(FragileEstimateWarning, match="half as spread out"):
+        shown = report(made.replace(seed=5), 200).html
+    text = Text(shown).text
+    assert "If P is a little different" in text and "fragile: about" in text and "half as spread out" in text

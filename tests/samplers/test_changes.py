@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from privatize import learn
 from privatize.samplers import (
+    blobs,
     boolean,
     categorical,
     choice,
@@ -114,3 +116,20 @@ def test_labelled_data_and_unbounded_numbers():
         "0 of `y` is half as frequent",
         "1 of `y` is half as frequent",
     ]
+
+
+def test_labels_without_bounds_are_groups():
+    """Labels 0 and 1 would become 0.25 and 0.75, or -0.5 and 1.5, which no model is trained on."""
+    found = [change.words for change in family_changes(blobs([[0, 0], [2, 2]]))]
+    assert found == [
+        *("`X` is half as spread out", "`X` is twice as spread out"),
+        *("0 of `y` is half as frequent", "1 of `y` is half as frequent"),
+    ]
+
+
+def test_a_learned_p_is_not_tried_at_twice_its_spread():
+    """It is about as spread out as the data, so nearly every mean would warn."""
+    x = np.random.default_rng(1).normal(50, 5, 2000)
+    P = learn(x, within=uniform(0, 100), epsilon=5)
+    assert any("twice" in change.words for change in stress_changes(normal(50, 5, low=0, high=100)))
+    assert not any("twice" in change.words for change in stress_changes(P))
