@@ -41,8 +41,12 @@ if TYPE_CHECKING:
     from privatize.auditing.auditor import audit
     from privatize.auditing.findings import Audit
     from privatize.calibration.additive import additive
+    from privatize.calibration.fit import Fit, fit_power
+    from privatize.function.catalogue import Catalogue
+    from privatize.function.fit import check_fit
     from privatize.function.instrumenting import instrument
     from privatize.function.learning import learn, learning_error
+    from privatize.function.people import People
     from privatize.reports.page import Report, report
 
 __version__ = "0.1.0.dev0"
@@ -50,17 +54,22 @@ __version__ = "0.1.0.dev0"
 __all__ = ["Changed", "PrivateFunction", "Release", "Settings", "instrument", "privatize"]
 __all__ += ["Plan", "Sensitivity", "additive", "estimate_sensitivity", "plan", "sums", "transfer"]
 __all__ += ["Bernstein", "BernsteinPolynomial", "Blocks", "Exponential", "Gaussian", "Laplace", "Mechanism"]
-__all__ += ["learn", "learning_error", "samplers"]
-__all__ += ["Budget", "Sealed", "configure", "private_source", "seal"]
+__all__ += ["Fit", "check_fit", "fit_power", "learn", "learning_error", "samplers"]
+__all__ += ["Budget", "Catalogue", "People", "Sealed", "configure", "private_source", "seal"]
 __all__ += ["Audit", "Report", "audit", "errors", "report"]
 
 # Modules that most programs never need: loaded when they are asked for.
 _LAZY = {
     "Audit": "privatize.auditing.findings",
+    "Catalogue": "privatize.function.catalogue",
+    "People": "privatize.function.people",
     "Report": "privatize.reports.page",
     "additive": "privatize.calibration.additive",
     "audit": "privatize.auditing.auditor",
     "instrument": "privatize.function.instrumenting",
+    "Fit": "privatize.calibration.fit",
+    "check_fit": "privatize.function.fit",
+    "fit_power": "privatize.calibration.fit",
     "learn": "privatize.function.learning",
     "learning_error": "privatize.function.learning",
     "report": "privatize.reports.page",

@@ -6,16 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privatize.calibration.refuting import AnyBound
 from privatize.errors import SettingsError
 from privatize.function.settings import Settings
+from privatize.mechanisms.base import Vector
 from privatize.planning.confidence import above, clopper_pearson, low_share
 from privatize.samplers.base import traits_of
 from privatize.samplers.distribution import moments_of
 
-Vector = NDArray[np.float64]
 _DIGITS = 2.0**-50  # a bound on a few rounding errors
 
 

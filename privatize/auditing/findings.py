@@ -9,7 +9,7 @@ import numpy as np
 
 from privatize.auditing.coverage import Coverage
 from privatize.auditing.distinguishing import Told
-from privatize.display.cards import Card, page
+from privatize.display.cards import Card, Shown, page
 from privatize.display.charts import Chart, Layer, onto
 from privatize.display.figures import promise
 from privatize.errors import AuditError
@@ -21,7 +21,7 @@ _REMEDY = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Audit:
+class Audit(Shown):
     """What an audit measured, and whether the promise held.
 
     Attributes
@@ -102,9 +102,6 @@ class Audit:
 
     def __str__(self) -> str:
         return f"{self._title}: {self.verdict}{self.card().text().removeprefix(self._title)}"
-
-    def _repr_html_(self) -> str:
-        return self.card().html()
 
     def html(self) -> str:
         """Return the audit as a page."""

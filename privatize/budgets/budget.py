@@ -6,21 +6,22 @@ import functools
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Literal, NamedTuple, NoReturn
 
-from privatize.budgets.charges import Charge, Lesson, Totals, check_text
+from privatize.budgets.charges import Charge, Totals, check_text
 from privatize.budgets.entered import Entered
 from privatize.budgets.ledger import Ledger, open_ledger
 from privatize.budgets.partition import Part, Partition
-from privatize.budgets.statement import about_unsealed, sentence, spent
+from privatize.budgets.paying import Payer
+from privatize.budgets.statement import doubts, sentence, spent
 from privatize.budgets.terms import Terms, summed, tally
-from privatize.display.cards import Card
+from privatize.display.cards import Card, Shown
 from privatize.display.charts import Chart, Color, Layer, onto, thin
 from privatize.display.figures import counted
 from privatize.errors import LedgerError, SettingsError, UnsharedBudgetWarning
 from privatize.execution.packaging.pickler import packing
 from privatize.identity.declared import declare
+from privatize.identity.library import outside
 from privatize.planning.composition import Cost, tight
 from privatize.samplers import as_sampler
 from privatize.storage.places import ledger_place
@@ -44,7 +45,7 @@ class Amount(_Numbers):
         return f"Amount({numbers}{f'; {self.note}' if self.note else ''})"
 
 
-class Budget(Entered):
+class Budget(Shown, Payer):
     """What may be spent in all on answers about some people.
 
     A release reserves its ε, δ and γ before the function sees any data, in one transaction, and what was
@@ -64,7 +65,8 @@ class Budget(Entered):
         policy names; if neither does, the memory of this process, with a warning.
     composition : {"sum", "tight"}
         Whether ε is added up, or is the smallest of this sum and tighter bounds that hold at the budget's δ
-        (needs dp-accounting).
+        (needs dp-accounting). Once a catalogue is declared in a tight budget, only answers with Gaussian
+        noise are accepted, and one bound is used that holds for questions asked as you go.
     who : bool
         Whether the ledger records user and host.
 
@@ -115,7 +117,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
                 f'To share it, pass ledger=, set PRIVATIZE_LEDGER, or put ledger = "..." into '
                 f'[tool.privatize]. If one process is what you want, pass ledger="memory".',
                 UnsharedBudgetWarning,
-                stacklevel=2,
+                stacklevel=outside(),
             )
         cap = Cost.of(float(epsilon), float(delta), float(gamma))
         self._set(Terms(name, cap, composition), open_ledger(where or "memory"), bool(who))
@@ -190,7 +192,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         'epsilon=0 for all pairs of neighbours'
         """
         words = sentence(self.terms, spent(self.ledger, self.terms))
-        note, _ = about_unsealed(self.ledger, self.name)
+        note, _ = doubts(self.ledger, self.name)
         return f"{words}. {note}" if note else words
 
     def history(self) -> Any:
@@ -241,7 +243,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
             If these people have no P, or one that can be compared.
         """
         name = check_text("The name of the data", people)
-        found, who = declare(as_sampler(sampler)), _user_and_host() if self.who else ""
+        found, who = declare(as_sampler(sampler)), self.signature()
         self.ledger.declare_again(self.terms, repr(name), found.digest, found.description, who)
 
     def partition(self, name: str, parts: Sequence[str]) -> Partition:
@@ -264,22 +266,22 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         shown = [s for s in _COLORS if s == "epsilon" or getattr(self.cap, s)]
         caps = ", ".join(f"{s}={float(getattr(self.cap, s)):g}" for s in shown)
         rest = ", ".join(f"{s}={getattr(left, s):.4g}" for s in shown)
-        used = f"; spent {sentence(self.terms, found)}" if found.sampled or found.promises else ""
+        word = "promised" if found.sampled and found.catalogues else "spent"
+        used = f"; {word} {sentence(self.terms, found)}" if found.sampled or found.promises else ""
         caveat = _caveat(self)
         return f"Budget({self.name!r}, {caps}: left {rest}{used}{f'; {caveat}' if caveat else ''})"
-
-    def _repr_html_(self) -> str:
-        return self.card().html()
 
     def card(self) -> Card:
         """Return a summary for display: how much of ε, δ and γ is left."""
         totals = self.ledger.totals(self.name).values()
-        left, charges = self.remaining, sum(sum(total.counts.values()) for total in totals)
+        left, (declared, _) = self.remaining, self.ledger.asked(self.name)
+        charges = sum(sum(total.counts.values()) for total in totals) - len(declared)
         caps = {symbol: float(getattr(self.cap, symbol)) for symbol in _COLORS if getattr(self.cap, symbol)}
         rows = [(symbol, f"{getattr(left, symbol):.4g} of {cap:g} left") for symbol, cap in caps.items()]
         shares = (min(max(getattr(left, symbol) / cap, 0.0), 1.0) for symbol, cap in caps.items())
-        note = f"{counted(charges, 'answer')} so far, composition {self.composition!r}"
-        note += f"; in all {self.statement}" if charges else ""
+        of = "".join(f" ({count} of {each.in_words})" for each, count in declared)
+        note = f"{counted(charges, 'answer')} so far{of}, composition {self.composition!r}"
+        note += f"; in all {self.statement}" if charges or declared else ""
         return Card(f"budget {self.name}", rows, note=note, shares=tuple(shares))
 
     def plot(self, ax: Any = None) -> Any:
@@ -308,15 +310,6 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         options |= {"ledger": self.ledger.database.url, "composition": self.composition, "who": self.who}
         return functools.partial(Budget, **options), (self.name,)
 
-    def reserve(self, charge: Charge, learned: Lesson | None = None) -> bool:
-        """Spend what a release asks for, or raise; tell whether the budget had sampled answers before."""
-        signed = replace(charge, who=_user_and_host()) if self.who else charge
-        return self.ledger.reserve(self.terms, signed, learned)
-
-    def afford(self, charge: Charge) -> None:
-        """Raise if there is not enough left; spend nothing."""
-        self.ledger.check(self.terms, charge)
-
 
 def distinct(budgets: Sequence[Any]) -> list[Any]:
     """Return the budgets to charge, each once; a part of a budget replaces the budget itself.
@@ -331,7 +324,7 @@ def distinct(budgets: Sequence[Any]) -> list[Any]:
         if not isinstance(budget, Budget):  # an object of the user's own that can be charged
             found.setdefault(("", str(id(each))), each)
             continue
-        where = (budget.ledger.database.url, budget.name)
+        where = budget.where
         known = found.get(where)
         if isinstance(known, Part) and isinstance(each, Part):
             if (known.partition, known.part) != (each.partition, each.part):
@@ -369,19 +362,9 @@ def _spending(terms: Terms, history: list[dict[str, Any]]) -> Chart:
     return Chart(title, "answers", "share of the budget", (*layers, everything), limits=(0.0, 1.05))
 
 
-def _user_and_host() -> str:
-    import getpass
-    import socket
-
-    try:
-        return f"{getpass.getuser()}@{socket.gethostname()}"
-    except (OSError, KeyError):
-        return f"?@{socket.gethostname()}"
-
-
 def _caveat(budget: Budget) -> str:
     """Return in words what could not be checked about a total, or an empty string."""
-    note, doubtful = about_unsealed(budget.ledger, budget.name)
+    note, doubtful = doubts(budget.ledger, budget.name)
     return note if doubtful else ""
 
 

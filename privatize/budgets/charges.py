@@ -14,7 +14,7 @@ from privatize.planning.composition import NOTHING, Cost
 from privatize.storage.database import storable
 
 STRENGTHS = ("plain", "sampled")
-PURPOSES = ("answer", "declaration", "learning", "check")
+PURPOSES = ("answer", "declaration", "learning", "check", "catalogue")
 NEIGHBOURS = ("replace", "add or remove")
 COMPARABLE = "P1:"  # prefix of digests of P that are the same in every process and version
 _LONGEST = 255
@@ -70,8 +70,8 @@ class Charge:
         The values of each of P's columns that has fixed ones, as strings.
     neighbours, unit : str
         What neighbours are, and what a record is.
-    purpose : {"answer", "declaration", "learning", "check"}
-        What the charge is for.
+    purpose : {"answer", "declaration", "learning", "check", "catalogue"}
+        What the charge is for. That of a catalogue has its γ alone: its answers cost ε and δ.
     partition, part : str
         The part that the charge is about, for parallel composition; empty if there is none.
     who : str
@@ -116,6 +116,15 @@ class Charge:
                 neighbours={self.neighbours!r}, unit={self.unit!r} is not known.""")
         if self.strength == "plain" and (self.declared or self.gamma or self.looks):
             raise SettingsError("A 'plain' charge holds for all pairs: it has gamma=0, and no P.")
+        if self.purpose == "catalogue" and (self.epsilon or self.delta or not self.dataset):
+            raise SettingsError(f"""The catalogue {self.function!r} is charged epsilon={self.epsilon!r},
+                delta={self.delta!r} about {self.dataset or "unsealed data"}: declaring one costs gamma alone,
+                and is about sealed data.""")
+
+    @property
+    def composed(self) -> bool:
+        """Whether its kind is counted: what costs nothing need not be, but a catalogue changes the rule."""
+        return bool(self.epsilon or self.delta) or self.purpose == "catalogue"
 
     @property
     def subjects(self) -> tuple[str, ...]:
@@ -159,6 +168,11 @@ class Totals:
 
     cost: Cost = NOTHING
     counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def catalogues(self) -> dict[str, int]:
+        """The kinds of catalogues among its counts: these are no answers, and change how answers add up."""
+        return {kind: count for kind, count in self.counts.items() if kind.startswith("catalogue ")}
 
 
 @dataclass(frozen=True)
@@ -221,7 +235,7 @@ class Book:
         where = (charge.partition, charge.part)
         before = self.totals.get(where, Totals())
         counts = before.counts
-        if charge.epsilon or charge.delta or written is not None:  # what costs nothing need not be composed
+        if charge.composed or written is not None:
             counts = counts | {charge.kind: counts.get(charge.kind, 0) + 1}
         self.totals[where] = Totals(before.cost + due, counts)
         return due

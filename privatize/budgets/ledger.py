@@ -16,7 +16,8 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
-from privatize.budgets import rows
+from privatize.budgets import catalogues, rows
+from privatize.budgets.catalogues import Declaration
 from privatize.budgets.charges import Book, Charge, Lesson, Totals
 from privatize.budgets.ledger_layout import CREATE, NAMES, VERSION, check, prepare
 from privatize.budgets.terms import Terms
@@ -25,6 +26,7 @@ from privatize.planning.composition import Cost
 from privatize.storage.database import Database, DatabaseError, Run, now, storable
 from privatize.storage.places import without_password
 
+_DECLARING = 0x70726977  # advisory lock of PostgreSQL: one declares, and the others find it
 _TERMS = ", ".join(NAMES["budgets"])  # by name: somebody may have added a column
 
 
@@ -50,7 +52,7 @@ class Ledger:
         name, cap = terms.name, terms.cap
         with self._transaction() as run:
             if not run("SELECT 1 FROM budgets WHERE name = ?", name):
-                for table in ("charges", "spent", "gammas", "people"):
+                for table in ("charges", "spent", "gammas", "people", "catalogues"):
                     if run(f"SELECT 1 FROM {table} WHERE budget = ? LIMIT 1", name):  # noqa: S608
                         raise LedgerError(f"""The ledger {self.url} is damaged: its table {table} has rows of
                             the budget {name!r}, whose caps are missing. Restore it from a backup.""")
@@ -93,10 +95,15 @@ class Ledger:
             return rows.read_history(run, name)
 
     def by_strength(self, name: str) -> tuple[dict[tuple[str, str], Totals], list[dict[str, Any]], bool]:
-        """Return all totals, every plain charge, and whether there are sampled answers."""
+        """Return all totals, every plain charge, and whether there are sampled answers or catalogues."""
         with self._transaction(write=False) as run:
             charges = rows.read_history(run, name, "plain")
-            return rows.read_totals(run, name), charges, rows.sampled_before(run, name)
+            return rows.read_totals(run, name), charges, rows.has_sampled(run, name)
+
+    def asked(self, name: str) -> tuple[list[tuple[Declaration, int]], int]:
+        """Return every catalogue of a budget with its number of answers, and how many others are sampled."""
+        with self._transaction(write=False) as run:
+            return rows.asked(run, name)
 
     def learned(self, name: str, asked: Lesson) -> str | None:
         """Return what was learned for a charge of a budget, or None."""
@@ -123,13 +130,52 @@ class Ledger:
         """
         _check_charge(terms, charge)
         with self._transaction() as run:
-            # Taking the first number locks the row before anything is read; each charge has its own number.
-            numbers = itertools.chain([self._next(run, terms)], iter(lambda: self._next(run, terms), None))
+            numbers = self._numbers(run, terms)
             before = rows.sampled_before(run, terms.name)
             _add(run, terms, charge, lambda book, each: rows.write(run, next(numbers), each, book))
             if learned is not None:
                 rows.write_learned(run, terms.name, learned)
         return before
+
+    def declare(
+        self, terms: Terms, charge: Charge, wanted: Declaration, *, write: bool = True
+    ) -> Declaration:
+        """Declare a catalogue and charge its γ, in one transaction; return what is declared.
+
+        What was declared before is returned, and costs nothing.
+
+        Parameters
+        ----------
+        terms : Terms
+            The budget's caps and rule, as it was opened.
+        charge : Charge
+            What it costs, and about whom it is.
+        wanted : Declaration
+            What is to be declared.
+        write : bool
+            Whether to declare it. If not, only what is refused now is refused.
+        """
+        _check_charge(terms, charge)
+        with self._transaction(write=write) as run:
+            if write and self.database.postgres:  # on SQLite the transaction itself locks the file
+                run("SELECT pg_advisory_xact_lock(?)", _DECLARING)
+            self._compare(self._terms(run, terms.name), terms)
+            known = catalogues.known(run, terms.name, wanted.name)
+            if known is not None:
+                wanted.check_same(known, terms.name)
+                return known
+            numbers = self._numbers(run, terms) if write else iter(())
+            found = catalogues.settled(run, terms.name, wanted, charge)
+            add = (lambda book, each: rows.write(run, next(numbers), each, book)) if write else Book.add
+            _add(run, terms, found.charge(charge), add)
+            if write:
+                catalogues.write(run, terms.name, found)
+        return found
+
+    def catalogues(self, name: str) -> list[Declaration]:
+        """Return what was declared in a budget, the oldest first."""
+        with self._transaction(write=False) as run:
+            return list(catalogues.read(run, name).values())
 
     def check(self, terms: Terms, charge: Charge) -> None:
         """Refuse a charge that could not be reserved now; spend nothing."""
@@ -159,7 +205,12 @@ class Ledger:
                 run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             found = self._compare(self._terms(run, terms.name), terms)
             stored, charges = rows.read_book(run, terms.name), rows.read_charges(run, terms.name)
+            catalogues.check(run, terms.name)
         return stored, rows.recompute(found, charges)
+
+    def _numbers(self, run: Run, terms: Terms) -> Iterator[int]:
+        """Lock a budget's row before anything is read; return the numbers of the next charges."""
+        return itertools.chain([self._next(run, terms)], iter(lambda: self._next(run, terms), None))
 
     def _next(self, run: Run, terms: Terms) -> int:
         """Lock a budget's row until the end of the transaction; return the number of the next charge."""
@@ -202,6 +253,7 @@ def _add(run: Run, terms: Terms, charge: Charge, add: Callable[[Book, Charge], C
     """Add a charge to the book of a budget; refuse it if the total exceeds the caps."""
     book = rows.read_book(run, terms.name, charge)
     spent = terms.cost(book.totals)
+    terms.check(book.totals, charge)
     for each in itertools.chain(_recognized(book, charge), [charge]):
         due = add(book, each)
     after = terms.cost(book.totals)
@@ -254,21 +306,22 @@ def _exceeded(terms: Terms, charge: Charge, cost: Cost, spent: Cost, after: Cost
         if not enough:
             fits.append(f"{symbol}={_down(left)}" if _down(left) > 0 and symbol != "gamma" else "")
     possible = bool(fits) and all(fits)
-    answer = (
-        f"{charge.function}.replace({', '.join(fits)})" if charge.purpose == "answer" else ", ".join(fits)
-    )
+    # A question of a catalogue has another kind of name, and an epsilon of its own in every call.
+    function = charge.purpose == "answer" and charge.function.isidentifier()
+    answer = f"{charge.function}.replace({', '.join(fits)})" if function else ", ".join(fits)
     would = f"{answer} would fit." if possible else "Nothing more fits."
+    name = charge.function + "()" * (not charge.function.endswith(")"))
     if _for_plain_only(terms, charge):
         return BudgetExceeded(
             f"""The budget {terms.name!r} has gamma=0: it is for answers that are differentially private for
-            all pairs of neighbours, and {charge.function}() promises that for all but a share gamma of the
-            pairs under P. Nothing was spent. Open a budget with a gamma, under another name, or give the
+            all pairs of neighbours, and {name} promises that for all but a share gamma of the pairs
+            under P. Nothing was spent. Open a budget with a gamma, under another name, or give the
             function a bound that is proven for all pairs: sensitivity=, or mechanism=Blocks(low, high).""",
             **facts,
         )
     also = f"; there is enough for {', '.join(lines[True])}" if lines[True] else ""
     return BudgetExceeded(
-        f"The budget {terms.name!r} has not enough left for {charge.function}(), which asks for "
+        f"The budget {terms.name!r} has not enough left for {name}, which asks for "
         f"{', '.join(lines[False])}{also}. Nothing was spent. {would}",
         **facts,
     )

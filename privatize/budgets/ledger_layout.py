@@ -21,12 +21,13 @@ _TABLES = {
     "gammas": "budget dataset key gamma average",
     "people": "budget name partition part declared described",
     "learned": "budget dataset n within settings number content",
+    "catalogues": "budget name dataset n digest number late content",
     "ledger_layout": "version",
 }
-_INTEGERS = ("charges", "migrated", "number", "n", "version")  # all other columns have strings
+_INTEGERS = ("charges", "migrated", "number", "n", "late", "version")  # all other columns have strings
 NAMES = {table: names.split() for table, names in _TABLES.items()}
 # How many columns are the key.
-KEYS = {"budgets": 1, "spent": 3, "charges": 2, "gammas": 3, "people": 2, "learned": 5}
+KEYS = {"budgets": 1, "spent": 3, "charges": 2, "gammas": 3, "people": 2, "learned": 5, "catalogues": 2}
 
 
 def _create(table: str, names: list[str]) -> str:
@@ -66,7 +67,9 @@ def prepare(run: Run, found: set[str], postgres: bool) -> None:
     needed = set(_EARLIER)
     if "ledger_layout" in found:
         check(run("SELECT version FROM ledger_layout"))
-        needed = set(NAMES) - {"learned"}  # ledgers have it since P can be learned; it is no part of totals
+        needed = set(NAMES) - {"learned", "catalogues"}  # later additions, which are no part of totals
+    if postgres and "catalogues" not in found:  # whoever may read a budget can go on
+        run("GRANT SELECT ON catalogues TO PUBLIC")
     missing = sorted(needed - found) if needed & found else []
     if missing:
         raise LedgerError(f"""The ledger is damaged: its table {missing[0]!r} is missing. Restore it from a

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from privatize.budgets.catalogues import Declaration
 from privatize.budgets.charges import Charge, check_text
 from privatize.budgets.entered import Chargeable, Entered
 from privatize.errors import SettingsError
@@ -60,6 +61,11 @@ class Part(Entered):
     def reserve(self, charge: Charge, **learned: Any) -> bool | None:
         """Spend what a release asks for, or raise; tell whether sampled answers came before."""
         found: bool | None = self.budget.reserve(self._placed(charge), **learned)
+        return found
+
+    def declare(self, charge: Charge, declaration: Declaration, **options: Any) -> Declaration:
+        """Declare a catalogue about this part, and charge its γ, or raise; return what is declared."""
+        found: Declaration = self.budget.declare(self._placed(charge), declaration, **options)
         return found
 
     def afford(self, charge: Charge) -> None:

@@ -8,6 +8,8 @@ from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
+from privatize.budgets import catalogues
+from privatize.budgets.catalogues import Declaration
 from privatize.budgets.charges import Book, Charge, Lesson, Person, Totals, in_words
 from privatize.budgets.ledger_layout import KEYS, NAMES
 from privatize.budgets.terms import Terms
@@ -23,6 +25,7 @@ _HISTORY = (
 )
 _AMOUNTS = ("epsilon", "delta", "gamma", "average", "charged", "average_charged")
 _LISTS = ("declared", "people")
+_SAMPLED = "strength = 'sampled' AND purpose = 'answer'"
 # The fields that are the same in a charge and in its row.
 _SAME = {each.name for each in fields(Charge)} & set(NAMES["charges"]) - {*_AMOUNTS, *_LISTS, "looks"}
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
@@ -135,7 +138,7 @@ def read_learned(run: Run, name: str, asked: Lesson) -> str | None:
     found = run(
         "SELECT content FROM learned AS l, charges AS c WHERE l.budget = ? AND l.dataset = ? AND l.n = ? AND "
         "l.within = ? AND l.settings = ? AND c.budget = l.budget AND c.number = l.number AND "
-        "c.dataset = l.dataset AND c.n = l.n AND c.purpose = 'learning'",
+        "c.dataset = l.dataset AND c.n = l.n AND c.purpose IN ('learning', 'check')",
         *(name, *asked.key),
     )
     return str(found[0][0]) if found else None
@@ -154,17 +157,50 @@ def write_learned(run: Run, name: str, learned: Lesson) -> None:
     )
 
 
-def sampled_before(run: Run, name: str) -> bool:
-    """Tell whether a budget has sampled answers: whom these are about has a P."""
+def has_sampled(run: Run, name: str) -> bool:
+    """Tell whether a budget has sampled answers or catalogues: whom these are about has a P."""
     return bool(run("SELECT 1 FROM people WHERE budget = ? AND declared <> '' LIMIT 1", name))
+
+
+def sampled_before(run: Run, name: str) -> bool:
+    """Tell whether a budget has sampled answers. To declare a catalogue is none."""
+    return has_sampled(run, name) and bool(
+        run(f"SELECT 1 FROM charges WHERE budget = ? AND {_SAMPLED} LIMIT 1", name)  # noqa: S608
+    )
+
+
+def asked(run: Run, name: str) -> tuple[list[tuple[Declaration, int]], int]:
+    """Return every catalogue of a budget with its number of answers, and how many others are sampled."""
+    declared = catalogues.read(run, name).values()
+    if not declared:
+        return [], 0
+    rows = run(
+        "SELECT dataset, key, strength, COUNT(*) FROM charges WHERE budget = ? AND purpose = 'answer' "
+        "GROUP BY dataset, key, strength",
+        name,
+    )
+    counts: dict[tuple[str, str], int] = dict.fromkeys(catalogues.by_estimate(declared), 0)
+    others = 0
+    for dataset, key, strength, count in rows:
+        if (dataset, key) in counts:
+            counts[dataset, key] += count
+        elif strength == "sampled":
+            others += count
+    return [(each, counts[each.dataset, each.key]) for each in declared], others
 
 
 def read_history(run: Run, name: str, strength: str = "") -> list[dict[str, Any]]:
     """Return every charge, or those of one strength, the oldest first, as a user reads it."""
-    ((first,),) = run("SELECT MIN(number) FROM charges WHERE budget = ? AND strength = 'sampled'", name)
+    ((first,),) = run(f"SELECT MIN(number) FROM charges WHERE budget = ? AND {_SAMPLED}", name)  # noqa: S608
+    declared = catalogues.by_estimate(catalogues.read(run, name).values())
     found = [{each: row[each] for each in _HISTORY.split(", ")} for row in read_charges(run, name, strength)]
     for row in found:
+        catalogue = declared.get((row["dataset"], row["key"]))
+        row["catalogue"] = catalogue.name if catalogue else ""
         row["promise"] = in_words(row["strength"], first is not None and first < row["number"])
+        if catalogue:
+            promise = "declares" if row["purpose"] == "catalogue" else f"{row['promise']}, of"
+            row["promise"] = f"{promise} {catalogue.in_words}"
         row |= {each: float(_amount(row[each])) for each in _AMOUNTS}
         row |= {each: list(_strings(row[each])) for each in _LISTS}
         row["average_gamma"] = row.pop("average")
@@ -180,6 +216,7 @@ def recompute(terms: Terms, rows: list[dict[str, Any]]) -> Book:
             migrated = number <= terms.migrated
             if migrated != _is_migrated(row):
                 raise LedgerError("it is not in the layout that charges with this number have")
+            terms.check(book.totals, charge)
             again = _row(name, number, row["at"], charge, book.add(charge, due if migrated else None))
             wrong = {each for each, value in zip(row, again, strict=True) if value != row[each]}
             if wrong - {"looks"}:  # these are checked by the cost, and migrated charges have none
@@ -234,6 +271,8 @@ def _gaussians(epsilon: float, delta: float) -> list[list[float]]:
 def _fits(charge: Charge) -> bool:
     """Tell whether a charge's parameters for composition are no better than what it promised."""
     name, *numbers = charge.kind.split(" ")
+    if charge.purpose == "catalogue":  # its row is checked with those of all catalogues
+        return name == "catalogue" and len(numbers) == 1 and bool(charge.key)
     found = [float(number) for number in numbers]
     if name != "gaussian" or not found:
         return name == "dp" and found == [charge.epsilon, charge.delta]

@@ -1,12 +1,16 @@
 """What the total of a budget promises, by strength, in words that a review board can read."""
 
+import itertools
 from typing import NamedTuple
 
+from privatize.budgets.catalogues import LATE
 from privatize.budgets.charges import Totals
 from privatize.budgets.ledger import Ledger
 from privatize.budgets.terms import Terms, tally
 from privatize.display.figures import counted
 from privatize.planning.composition import Cost
+
+_TOLD = {"learning": "learn()", "check": "check_fit()"}
 
 
 class Spent(NamedTuple):
@@ -21,23 +25,45 @@ class Spent(NamedTuple):
     promises : tuple of str
         What each plain answer promises by itself, in words.
     sampled : bool
-        Whether there are sampled answers.
+        Whether there are sampled answers or catalogues.
+    catalogues : tuple of str
+        Names of the catalogues that were declared before the first answer.
+    others : int
+        The number of sampled answers that are of no catalogue.
+    early : bool
+        Whether a tight total has Gaussian answers from before the first catalogue.
+    told : str
+        What has told something about the people before the first catalogue: its questions may be chosen then.
     """
 
     total: Cost
     plain: Cost
     promises: tuple[str, ...]
     sampled: bool
+    catalogues: tuple[str, ...] = ()
+    others: int = 0
+    early: bool = False
+    told: str = ""
 
 
 def spent(ledger: Ledger, terms: Terms) -> Spent:
     """Return what was spent from a budget, by strength."""
     everything, charges, sampled = ledger.by_strength(terms.name)
-    plain: dict[tuple[str, str], Totals] = {}
-    for row in charges:
+    declared, others = ledger.asked(terms.name)
+    # A tight budget with a catalogue has another rule, which is for all of its charges.
+    plain = {
+        where: Totals(counts=total.catalogues) for where, total in everything.items() if total.catalogues
+    }
+    answers = [row for row in charges if row["purpose"] != "catalogue"]
+    for row in answers:
         tally(plain, row)
-    promises = tuple(row["promise"] for row in charges)
-    return Spent(terms.least(everything), terms.least(plain), promises, sampled)
+    promises = tuple(row["promise"] for row in answers)
+    names = tuple(each.name for each, _ in declared if not each.late)
+    history = ledger.history(terms.name) if declared else []
+    before = list(itertools.takewhile(lambda row: row["purpose"] != "catalogue", history))
+    early = terms.composition == "tight" and any(row["kind"].startswith("gaussian") for row in before)
+    told = " and ".join(words for what, words in _TOLD.items() if what in {row["purpose"] for row in before})
+    return Spent(terms.least(everything), terms.least(plain), promises, sampled, names, others, early, told)
 
 
 def sentence(terms: Terms, found: Spent) -> str:
@@ -50,33 +76,63 @@ def sentence(terms: Terms, found: Spent) -> str:
     >>> sentence(terms, plain)
     'epsilon=0.5 for all pairs of neighbours: plain differential privacy'
     """
+    if found.sampled and found.catalogues:
+        return _as_you_go(terms, found)
     words = f"{_amounts(terms, found.total)} for all pairs of neighbours"
     # Tight bounds are proven for amounts that do not depend on answers; a sampled question includes its own.
     tight = bool(found.promises) and terms.composition == "tight"
     if not found.sampled:
         words += ": plain differential privacy" if found.promises else ""
         return words + (", if all amounts were fixed beforehand" if tight else "")
-    gamma, average = float(found.total.gamma), float(found.total.average)
-    words += f" but a share {gamma:.6g} of those under P (on average {average:.6g})"
+    words += _but(found)
     if not found.promises:
         return f"{words}, if these questions were fixed beforehand"
     fixed = "the sampled questions and all amounts" if tight else "the sampled questions"
     return f"{words}, if {fixed} were fixed beforehand. Of this, {_plain(terms, found)}"
 
 
-def about_unsealed(ledger: Ledger, name: str) -> tuple[str, bool]:
-    """Say how many sampled answers were about unsealed data, and whether that leaves the total in doubt."""
+def _as_you_go(terms: Terms, found: Spent) -> str:
+    """Say what a total promises that has catalogues: amounts may depend on answers, so the caps hold."""
+    several = len(found.catalogues) > 1
+    names = f"the catalogue{'s' if several else ''} {' and '.join(map(repr, found.catalogues))}"
+    words = f"{_amounts(terms, terms.cap)} for all pairs of neighbours{_but(found)}, whatever is asked of "
+    words += f"{names}, in whatever order and with whatever amounts"
+    words += f", given what {found.told} told before" if found.told else ""
+    fixed = ["all amounts before the first declaration"] if found.early else []
+    if found.others:
+        answers = counted(found.others, "sampled answer")
+        fixed = [f"the questions outside of {'them' if several else 'it'} ({answers})", *fixed]
+    words += f", if {' and '.join(fixed)} were fixed beforehand" if fixed else ""
+    words += f". These are the caps; {_amounts(terms, found.total)} is spent so far"
+    return f"{words}. Of this, {_plain(terms, found)}" if found.promises else words
+
+
+def _but(found: Spent) -> str:
+    gamma, average = float(found.total.gamma), float(found.total.average)
+    return f" but a share {gamma:.6g} of those under P (on average {average:.6g})"
+
+
+def doubts(ledger: Ledger, name: str) -> tuple[str, bool]:
+    """Say what is not in a total, or could not be checked about it, and whether that leaves it in doubt."""
     count, one = ledger.unsealed(name)
     words = f"{counted(count, 'sampled answer')} {'was' if count == 1 else 'were'} about unsealed data"
-    if one:
-        return (f"{words}, and all sampled answers are under one P" if count else ""), False
-    return f"{words}: it cannot be checked that all answers about the same people are under one P", True
+    notes = []
+    if not one:
+        notes = [f"{words}: it cannot be checked that all answers about the same people are under one P"]
+    elif count:
+        notes = [f"{words}, and all sampled answers are under one P"]
+    late = [repr(each.name) for each in ledger.catalogues(name) if each.late]
+    if late:
+        was, its = ("was", "its") if len(late) == 1 else ("were", "their")
+        which = f"{counted(len(late), 'catalogue')} ({' and '.join(late)}) {was}"
+        notes.append(f"{which} {LATE}, nor is what was asked because of {its} answers")
+    return ". ".join(notes), not one or bool(late)
 
 
 def _plain(terms: Terms, found: Spent) -> str:
     """Say what the plain answers of a total promise, beside sampled ones."""
     count = len(found.promises)
-    given = sum("given" in promise for promise in found.promises)
+    given = sum(promise.startswith("differentially private given") for promise in found.promises)
     which = "that is" if count == 1 else "that are"
     words = f"{_amounts(terms, found.plain)} is for {counted(count, 'answer')} {which} differentially private"
     if given in (0, count):

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from privatize.calibration import streams
 from privatize.calibration.evaluators.base import Evaluator
+from privatize.calibration.evaluators.joint import JointEvaluator
 from privatize.calibration.evaluators.summed import Steps, SummedEvaluator
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.neighbours import Pair
-from privatize.calibration.norms import SLACK, Vector, slack_of
+from privatize.calibration.norms import SLACK, Vector
 from privatize.calibration.user_warnings import collected_warnings
 from privatize.data import records
 from privatize.errors import NotReproducibleError, PairError, PrivatizeError, SamplerError
@@ -97,10 +98,34 @@ def check_drift(evaluator: Evaluator, gaps: Vector, *, exact: bool, elsewhere: b
         for index, a, b, gap in _again(evaluator, chosen, guard, lambda _: NotReproducibleError(DRIFTS)):
             before = float(gaps[index])
             differ = abs(gap - before)
-            same = gap == before or differ <= slack_of(a, b)
-            if not same and (exact or not is_close(gap, before, a, b)):
+            slack = evaluator.norm.slack(a, b)
+            same = gap == before or differ <= slack
+            if not same and (exact or not is_close(gap, before, slack)):
                 raise NotReproducibleError(DRIFTS)
             evaluator.rounding_noise = max(evaluator.rounding_noise, differ)
+
+
+def check_each(evaluator: JointEvaluator, *, exact: bool) -> None:
+    """Measure the largest gap of each of many functions again, since the joint gap shows but one of them."""
+    largest, buffers = evaluator.largest(), [evaluator.pairs.drop_buffers()]
+    with rng_guard(evaluator.s0) as guard, collected_warnings(evaluator.warned):
+        for index in sorted(largest):  # in order, so that the pairs between two of them are drawn once
+            buffers[1:] = [evaluator.pairs.drop_buffers()]  # as below
+            pair = evaluator.pairs.pair_at(index)
+            for at in np.flatnonzero(~np.isnan(largest[index])).tolist():
+                what = f"{evaluator.function.labels[at]}: {DRIFTS}"
+                try:
+                    a, b = evaluator.of(at, pair, guard)
+                except KeyboardInterrupt:
+                    raise
+                except BaseException as error:  # sys.exit() as well
+                    raise NotReproducibleError(what) from error
+                gap, slack, weight = evaluator.norm.of(at, a, b)
+                before = float(largest[index][at])
+                if abs(gap - before) > slack and (exact or not is_close(gap, before, slack)):
+                    raise NotReproducibleError(what)
+                noise = abs(gap - before) / weight
+                evaluator.rounding_noise = max(evaluator.rounding_noise, noise)
 
 
 def _again(
@@ -121,10 +146,9 @@ def _again(
         yield index, a, b, evaluator.norm.gap(a, b)
 
 
-def is_close(one: float, other: float, a: Any, b: Any) -> bool:
+def is_close(one: float, other: float, slack: float) -> bool:
     """Tell whether two gaps, computed in two ways, differ by no more than rounding, in gap and values."""
-    slack = 1e-6 * max(one, other) + slack_of(a, b)
-    return one == other or abs(one - other) <= slack < math.inf
+    return one == other or abs(one - other) <= 1e-6 * max(one, other) + slack < math.inf
 
 
 def check_trusted(evaluator: Evaluator, gaps: Vector, value: float) -> None:
@@ -147,7 +171,7 @@ def check_trusted(evaluator: Evaluator, gaps: Vector, value: float) -> None:
             claimed = float(gaps[index])
             # Gaps beyond the sensitivity may differ by as much, relative to themselves.
             differ = abs(plain - claimed) * min(1.0, value / max(plain, claimed, value))
-            if not is_close(plain, claimed, a, b) or differ > ROUNDING * value:
+            if not is_close(plain, claimed, evaluator.norm.slack(a, b)) or differ > ROUNDING * value:
                 what = f"""{which} disagrees with plain evaluation: for sampled pair {index} it gives the gap
                     {claimed:.6g}, and running the function on both neighbours gives {plain:.6g}. The
                     difference of {abs(plain - claimed):.3g} is more than rounding may make for a sensitivity

@@ -32,7 +32,7 @@ class FamilySensitivity(Sensitivity):
             if (each.weights, each.norm, each.coin_seed) != (first.weights, first.norm, first.coin_seed):
                 raise ValueError(f"The member {name!r} was measured in another norm, or with other coins.")
             # The weights belong to numbers by their place, so that even the order of keys must be the same.
-            kinds = [_kind(found.structure, bool(first.weights)) for found in (first, each)]
+            kinds = [kind_of(found.structure, bool(first.weights)) for found in (first, each)]
             if kinds[0] != kinds[1]:
                 raise CalibrationError(f"""The function returns outputs of different structure under the
                     members {members[0][0]!r} and {name!r} of the family. Keys, labels, types and shapes are
@@ -99,13 +99,13 @@ class FamilySensitivity(Sensitivity):
         return f"{super().__repr__()[:-1]}, members={len(self.members)})"
 
 
-def _kind(node: Structure, ordered: bool) -> Any:
+def kind_of(node: Structure, ordered: bool) -> Any:
     """Return what the outputs of all members must have in common; a model also has facts of its own P."""
     skipped = (
         ("items", "public", "encoded") if isinstance(node, Dict) and not ordered else ("items", "public")
     )
     own = [(each.name, getattr(node, each.name)) for each in fields(node) if each.name not in skipped]
-    inner = [_kind(each, ordered) for each in getattr(node, "items", ())]
+    inner = [kind_of(each, ordered) for each in getattr(node, "items", ())]
     if "encoded" in skipped and isinstance(node, Dict):  # dicts are aligned by key
         inner = sorted(zip(map(repr, node.encoded), inner, strict=True))
     return node.tag, own, inner

@@ -71,6 +71,10 @@ class Norm:
                 found = np.array([float(self.function(step)) for step in steps])
             return np.where(found >= 0, found, math.inf)
 
+    def slack(self, a: Any, b: Any) -> float:
+        """Return by how much rounding may change the gap of two outputs."""
+        return slack_of(a, b)
+
 
 def slack_of(a: Any, b: Any) -> float:
     """Return by how much rounding may change the difference of two outputs."""

@@ -34,6 +34,17 @@ def widened(value: float, noise: float) -> float:
     return value * (1 + 16 * ROUNDING) if noise else value
 
 
+def times(value: float, factor: float) -> float:
+    """Return an estimate that is a factor larger, rounded up.
+
+    Examples
+    --------
+    >>> times(0.1, 1.0), times(0.1, 3.0) > 0.3
+    (0.1, True)
+    """
+    return value if factor == 1 else math.nextafter(value * factor, math.inf)
+
+
 def order_statistic(gaps: Vector, plan: Plan, floor: float | None, *, zero: bool = False) -> float:
     """Return the k-th smallest gap, or refuse it; 0 only if `zero` says so, as for a member of a family."""
     value = float(np.partition(gaps, plan.k - 1)[plan.k - 1])

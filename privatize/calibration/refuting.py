@@ -26,7 +26,7 @@ from privatize.data import records
 from privatize.data.corners import Place, places
 from privatize.data.parts import as_array, columns_of, parts_of
 from privatize.data.schema import Schema
-from privatize.display.cards import Card
+from privatize.display.cards import Card, Shown
 from privatize.errors import BoundError, ExecutionError, SettingsError
 from privatize.execution.choose import check_timeout
 from privatize.execution.job import Cause, SpanResult
@@ -46,7 +46,7 @@ _brief.maxstring = _brief.maxother = 50
 
 
 @dataclass(frozen=True, eq=False)
-class ProvenBound:
+class ProvenBound(Shown):
     """A bound on how far one record can move a function's output, for all pairs of neighbours.
 
     It stands where a `Sensitivity` stands.
@@ -123,9 +123,6 @@ class ProvenBound:
             "seed": self.tried and str(self.seed),
         }
         return Card("proven bound", [(name, str(text)) for name, text in rows.items() if text])
-
-    def _repr_html_(self) -> str:
-        return self.card().html()
 
     def __repr__(self) -> str:
         norm = f", norm={self.norm}" if self.norm else ""

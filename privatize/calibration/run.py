@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from privatize.calibration import capacity
-from privatize.calibration.checks import check_drift, check_sums
+from privatize.calibration.checks import check_drift, check_each, check_sums
 from privatize.calibration.evaluators.base import Evaluator
+from privatize.calibration.evaluators.joint import JointEvaluator
 from privatize.calibration.evaluators.summed import SummedEvaluator
 from privatize.calibration.norms import Vector
 from privatize.calibration.stress import Tried
@@ -217,6 +218,8 @@ class Run:
             check_sums(self.evaluator, self.known, exact=exact)
         elif not self.evaluator.trusted:
             check_drift(self.evaluator, self.known, exact=exact, elsewhere=elsewhere)
+        if isinstance(self.evaluator, JointEvaluator):
+            check_each(self.evaluator, exact=exact)
 
     def first_cause(self) -> str:
         """Return why the first of the failed pairs failed, in a few words: it is remembered and shown."""
@@ -229,7 +232,7 @@ class Run:
         start, stop = found.start, found.start + len(found.gaps)
         self.known[start:stop] = found.gaps
         self._unsaved.append((start, stop))
-        self.evaluator.learn(found.structure, found.rounding_noise)
+        self.evaluator.learn(found.structure, found.rounding_noise, found.coordinate_gaps)
         show(found.warned, self._shown)
         failed = int(np.isinf(found.gaps).sum())
         if failed:

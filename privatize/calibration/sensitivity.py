@@ -25,13 +25,13 @@ from privatize.calibration.evaluators.choose import evaluator
 from privatize.calibration.gaps_chart import gaps_chart
 from privatize.calibration.global_rng import level, unwind
 from privatize.calibration.norms import NORMS, Vector
-from privatize.calibration.order_statistic import SMALLEST, floor_of, order_statistic, widened
+from privatize.calibration.order_statistic import SMALLEST, floor_of, order_statistic, times, widened
 from privatize.calibration.run import Collector, Memory, Run
 from privatize.calibration.stress import Stress, Tried
 from privatize.calibration.stress_run import stress_test
 from privatize.calibration.weights import Member, learn_weights
 from privatize.data.schema import Schema
-from privatize.display.cards import Card
+from privatize.display.cards import Card, Shown
 from privatize.display.figures import round_up
 from privatize.errors import PlanError, SettingsError
 from privatize.execution.choose import check_timeout
@@ -45,7 +45,7 @@ from privatize.samplers import Sampler
 
 
 @dataclass(frozen=True, eq=False)
-class Sensitivity:
+class Sensitivity(Shown):
     """An estimate of how far one record can move a function's output.
 
     Attributes
@@ -71,6 +71,8 @@ class Sensitivity:
         The schema of the datasets.
     weights : tuple of int
         Weights of the output's numbers, as powers of two, if the mechanism is scaled.
+    fit : Fit or None
+        The check of P on the people themselves by which the estimate was widened.
     cause : str
         Why the first of the failed pairs failed.
     stress : Stress or None
@@ -95,6 +97,7 @@ class Sensitivity:
     min_sensitivity: float | None = None
     jitter: float = 0.0
     weights: tuple[int, ...] = ()
+    fit: Any = None
     cause: str = ""
     stress: Stress | None = None
     members: tuple[tuple[str, Sensitivity], ...] = ()
@@ -239,7 +242,7 @@ class Sensitivity:
             if self._note is not None:
                 self._note(chosen)
         value = order_statistic(self.gaps, chosen, floor_of(self.min_sensitivity, self.weights), zero=zero)
-        value = value and widened(value, self.jitter)
+        value = value and times(widened(value, self.jitter), self.fit.factor if self.fit else 1.0)
         stress = self.stress and self.stress.tried.judged(chosen, value)
         return replace(self, value=value, plan=chosen, stress=stress)
 
@@ -273,9 +276,6 @@ class Sensitivity:
         """
         return self.card(known).plot(ax)
 
-    def _repr_html_(self) -> str:
-        return self.card().html()
-
     def card(self, known: float | None = None) -> Card:
         """Return what a person sees of the estimate: names and values, and the gaps beside a known bound."""
         looks = f"{self.looks} plans were read from these gaps, which gamma allows for"
@@ -292,6 +292,7 @@ class Sensitivity:
             "failed pairs": self.failed and f"{self.failed:,}, which count as infinite gaps",
             "the first cause": self.failed and self.cause,
             "stress test": self.stress and self.stress.summary(),
+            "estimate is": self.fit and self.fit.words,
             "looks": looks if self.looks > 1 else "",
             "seed": str(self.seed),
         }

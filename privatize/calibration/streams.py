@@ -17,7 +17,7 @@ from privatize.planning.numbers import as_integer
 SCHEME = 2
 """Version of the streams, of the seeds for functions, and of datasets' memory layout; part of every key."""
 
-RECORDS, POSITIONS, COINS, PILOT, AUDIT, CHECK, STRESS = range(7)
+RECORDS, POSITIONS, COINS, PILOT, AUDIT, CHECK, STRESS, CATALOGUE = range(8)
 """Tags of the streams of one seed, one for each purpose."""
 
 

@@ -14,6 +14,14 @@ from privatize.execution.job import Warned
 _LONGEST = 500  # characters of a text that are sent from a worker
 
 
+class WarningIsError(BaseException):
+    """A warning that a filter of the user's makes an error. No function catches it by chance.
+
+    On private data every warning is ignored. A function that takes another way after such an error would take
+    that way in the calibration only.
+    """
+
+
 class collected_warnings:  # noqa: N801 - used like a function
     """Collect this thread's warnings, the first of each place, while global generators are under guard.
 
@@ -36,25 +44,50 @@ class collected_warnings:  # noqa: N801 - used like a function
         self._places = places
         self._found: list[Warned] = []
         self._thread = threading.get_ident()
+        self._known: Any = []
+        self._filters: list[Any] = []
 
     def __enter__(self) -> list[Warned]:
+        self._known, self._filters = warnings.filters, list(warnings.filters)
+        if "error" in {action for action, *_ in self._filters}:
+            softer = [("always" if action == "error" else action, *which) for action, *which in self._filters]
+            set_filters(self._known, softer)
         self._before: Any = warnings.showwarning
         warnings.showwarning = self._show  # type: ignore[assignment] # called with these by position
         return self._found
 
     def __exit__(self, *_: object) -> None:
         warnings.showwarning = self._before
+        if "error" in {action for action, *_ in self._filters}:
+            set_filters(self._known, self._filters)
+
+    def _is_error(self, text: str, category: Any, line: int) -> bool:
+        """Tell whether a filter makes a warning an error; in doubt, which is about modules, it does."""
+        for action, message, kind, module, at in self._filters:
+            fits = (message is None or message.match(text)) and issubclass(category, kind) and at in (0, line)
+            if fits and (action == "error" or module is None):
+                return bool(action == "error")
+        return False
 
     def _show(self, message: Any, category: Any, filename: str, lineno: int, *rest: Any) -> None:
         # If this thread has no guard, an interrupt came before __exit__.
         if threading.get_ident() != self._thread or not level():
             self._before(message, category, filename, lineno, *rest)
             return
+        if self._is_error(str(message), category, lineno):
+            raise WarningIsError(f"{category.__qualname__}: {message} (a filter makes it an error)")
         text = str(message)[:_LONGEST]
         found = Warned(category.__module__, category.__qualname__, text, str(filename), int(lineno))
         if found.place not in self._places:
             self._places.add(found.place)
             self._found.append(found)
+
+
+def set_filters(known: list[Any], filters: list[Any]) -> None:
+    """Set filters of warnings; `known` is the list that ``warnings.filters`` was: threads exchange it."""
+    known[:] = filters
+    with warnings.catch_warnings():  # so that Python notices that they have changed
+        pass
 
 
 def show(found: list[Warned], shown: set[tuple[str, str, int]]) -> None:

@@ -23,11 +23,13 @@ def _workers(text: str) -> int | str:
 _NAMED = "a private function: app.stats:mean, or app/stats.py:mean"
 _SET = "another argument of the function; a Python literal, or else a string (may be repeated)"
 _WORKERS = "number of processes, 'inline' or 'ray' (default: decided by speed)"
+SET = Argument("--set", action="append", default=[], metavar="NAME=VALUE", help=_SET)
+REPORT = Argument("--report", metavar="FILE", help="write a page (HTML) as well")
 ARGUMENTS = (
     Argument("function", metavar="module:function", help=_NAMED),
-    Argument("--set", action="append", default=[], metavar="NAME=VALUE", help=_SET),
+    SET,
     Argument("--workers", type=_workers, metavar="W", help=_WORKERS),
-    Argument("--report", metavar="FILE", help="write a page (HTML) as well"),
+    REPORT,
 )
 _REPORTING = ("audit", "budget", "known")
 
@@ -45,7 +47,7 @@ class Call:
     def of(cls, given: argparse.Namespace, own: Sequence[str] = ()) -> Self:
         """Find the function; refuse a wrong report file, and arguments that the command has itself."""
         arguments = settings_of(given.set)
-        _check_file(given.report)
+        check_file(given.report)
         for name in arguments:
             if name in own or (given.report and name in _REPORTING):
                 raise SettingsError(f"""--set {name}=... is ambiguous, because this command has a {name} of
@@ -97,7 +99,7 @@ def settings_of(strings: list[str]) -> dict[str, Any]:
     return found
 
 
-def _check_file(file: str | None) -> None:
+def check_file(file: str | None) -> None:
     """Raise, before the work begins, if a report cannot be written to this file."""
     path = Path(file or "report.html")
     if path.is_dir():

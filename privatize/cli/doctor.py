@@ -136,7 +136,8 @@ def _policy(broken: list[str]) -> dict[str, Any]:
         return {"file": None}
     limits = {"max_epsilon": rules.max_epsilon, "max_delta": rules.max_delta, "max_gamma": rules.max_gamma}
     facts = {"file": str(rules.file)} | {name: each for name, each in limits.items() if each is not None}
-    return facts | {"require_budget": rules.require_budget, "require_sealed": rules.require_sealed}
+    required = ("require_budget", "require_sealed", "require_catalogue")
+    return facts | {name: getattr(rules, name) for name in required}
 
 
 def _checked(kind: str, broken: list[str]) -> dict[str, Any]:

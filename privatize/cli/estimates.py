@@ -6,9 +6,9 @@ from typing import Any
 
 from privatize.cli.calls import ARGUMENTS, Call
 from privatize.cli.command import Argument, Outcome, command
-from privatize.cli.showing import columns, duration, one_line
+from privatize.cli.showing import columns, one_line
 from privatize.config.policy import policy
-from privatize.display.figures import amount
+from privatize.display.figures import amount, duration
 from privatize.errors import CalibrationError, SettingsError
 from privatize.function.calibrator import store_of
 from privatize.function.private_function import PrivateFunction

@@ -1,4 +1,4 @@
-"""Import users' modules, and find private functions in them: one by its name, or all."""
+"""Import users' modules, and find what is private in them: one thing by its name, or all of a kind."""
 
 import hashlib
 import importlib
@@ -11,29 +11,41 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from privatize.budgets.sealed import Sealed
 from privatize.errors import SettingsError
+from privatize.function.catalogue import Catalogue
 from privatize.function.private_function import PrivateFunction
 
+# What is looked for, what a person calls it, and what to do if something else is found.
+_NOUNS: dict[type, tuple[str, str]] = {
+    PrivateFunction: ("private function", "decorate it"),
+    Catalogue: ("catalogue", "make one with Catalogue(...)"),
+    Sealed: ("sealed dataset", "seal it, seal(data, name=...)"),
+}
 
-def find(name: str) -> tuple[str, PrivateFunction[..., Any]]:
-    """Import a private function by ``module:function`` or ``folder/file.py:function``.
 
-    Returns its name, as the policy and `check` call it, and the function.
+def find(name: str, kind: type = PrivateFunction) -> tuple[str, Any]:
+    """Import a private function, a catalogue or sealed data by ``module:name`` or ``folder/file.py:name``.
+
+    Returns its name, as the policy and `check` call it, and the thing itself.
     """
+    noun, remedy = _NOUNS[kind]
     target, sign, path = name.rpartition(":")
     if not sign or not path or not target:
-        raise SettingsError(f"""{name!r} is not module:function, such as app.stats:average_age or
-            app/stats.py:average_age.""")
+        word = "function" if kind is PrivateFunction else "name"
+        example = "average_age" if kind is PrivateFunction else "survey"
+        raise SettingsError(f"""{name!r} is not module:{word}, such as app.stats:{example} or
+            app/stats.py:{example}.""")
     if Path(target).is_dir() and not exists(target):
         raise SettingsError(f"{target} is a folder: name one of its files, {target}/file.py:{path}.")
     module = _single(target)
     thing = _inside(module, path)
     if thing is None:
-        names = ", ".join(name.rpartition(":")[2] for name, _, _ in functions(module))
-        known = f"Its private functions: {names}." if names else "It has no private function."
+        names = ", ".join(name.rpartition(":")[2] for name, _, _ in listed(module, kind))
+        known = f"Its {noun}s: {names}." if names else f"It has no {noun}."
         raise SettingsError(f"{target} has no {path!r}. {known}")
-    if not isinstance(thing, PrivateFunction):
-        raise SettingsError(f"{name} is a {type(thing).__name__}, not a private function: decorate it.")
+    if not isinstance(thing, kind):
+        raise SettingsError(f"{name} is a {type(thing).__name__}, not a {noun}: {remedy}.")
     return _named(thing, f"{module.__name__}:{path}"), thing
 
 
@@ -105,20 +117,24 @@ def _load(file: Path) -> types.ModuleType:
     return module
 
 
-_Listed = tuple[str, PrivateFunction[..., Any], type | None]
+_Listed = tuple[str, Any, type | None]
 
 
-def functions(module: types.ModuleType, holder: type | None = None, path: str = "") -> Iterator[_Listed]:
-    """Yield the private functions of a module, their names, and the classes that they are methods of."""
+def listed(
+    module: types.ModuleType, kind: type = PrivateFunction, holder: type | None = None, path: str = ""
+) -> Iterator[_Listed]:
+    """Yield what a module has of a kind, the names, and the classes that private functions are methods of."""
     for name, value in list(vars(module if holder is None else holder).items()):
         inner = value.__func__ if isinstance(value, staticmethod | classmethod) else value
-        if isinstance(inner, PrivateFunction):
+        if isinstance(inner, kind):
             yield _named(inner, f"{module.__name__}:{path}{name}"), inner, holder
         elif isinstance(value, type) and value.__module__ == module.__name__:
-            yield from functions(module, value, f"{path}{name}.")
+            yield from listed(module, kind, value, f"{path}{name}.")
 
 
-def _named(function: PrivateFunction[..., Any], found: str) -> str:
+def _named(thing: Any, found: str) -> str:
     """Return a function's own module and name, if they lead to it, or else where it was found."""
-    module, path = function.__module__, getattr(function, "__qualname__", function.__name__)
-    return f"{module}:{path}" if _inside(sys.modules.get(module), path) is function else found
+    if not isinstance(thing, PrivateFunction):
+        return found
+    module, path = thing.__module__, getattr(thing, "__qualname__", thing.__name__)
+    return f"{module}:{path}" if _inside(sys.modules.get(module), path) is thing else found

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from privatize.budgets.budget import Budget
+from privatize.budgets.catalogues import LATE, Declaration
 from privatize.budgets.charges import in_words
 from privatize.budgets.ledger import Ledger
 from privatize.budgets.terms import Terms
@@ -72,10 +73,20 @@ def _summary(ledger: Ledger, terms: Terms) -> dict[str, Any]:
         spent = budget.spent
         facts |= {"spent": _amounts(spent), "left": _amounts(budget.remaining), "note": spent.note}
         facts |= {"average_gamma": budget.average_gamma, "plain": _amounts(budget.plain)}
-        facts["statement"] = budget.statement
+        facts |= {"statement": budget.statement, "catalogues": list(map(_catalogue, budget.catalogues()))}
     except PrivatizeError as error:
         facts |= {"spent": None, "left": None, "problem": one_line(error)}
     return facts
+
+
+def _catalogue(declared: Declaration) -> dict[str, Any]:
+    """Return facts about a catalogue for JSON."""
+    content = declared.facts
+    facts = {each: getattr(declared, each) for each in ("name", "dataset", "n", "late")}
+    return facts | {
+        "gamma": content.get("gamma"),
+        "questions": [each["label"] for each in content.get("members", ())],
+    }
 
 
 def _with_history(ledger: Ledger, terms: Terms) -> dict[str, Any]:
@@ -140,6 +151,11 @@ def _history(budget: dict[str, Any]) -> str:
     if not budget["history"]:
         return "\n".join([*lines, "no charges yet"])
     lines += [f"in all {budget['statement']}"] if "statement" in budget else []
+    for each in budget.get("catalogues", ()):
+        late = f", {LATE}" if each["late"] else ""
+        many = counted(len(each["questions"]), "question")
+        about = f"{many} about {each['dataset']}, n={each['n']:,}"
+        lines.append(visible(f"catalogue {each['name']!r}: {about}{late}"))
     return "\n".join([*lines, _charges(budget["history"], symbols)])
 
 
@@ -228,7 +244,7 @@ def _csv(budgets: list[dict[str, Any]]) -> str:
     names = (
         *("number", "at", "function", "dataset", "n", "mechanism", "epsilon", "delta", "gamma", "charged"),
         *("partition", "part", "who", "key", "strength", "purpose", "declared", "described", "neighbours"),
-        *("unit", "average_gamma", "average_charged", "promise"),
+        *("unit", "average_gamma", "average_charged", "promise", "catalogue"),
     )
     writer = csv.DictWriter(text, ("budget", *names), extrasaction="ignore", lineterminator="\n")
     writer.writeheader()

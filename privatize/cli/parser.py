@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from privatize import __version__
-from privatize.cli import audits, checks, demonstration, doctor, estimates, ledgers, plans, stores
+from privatize.cli import audits, catalogues, checks, demonstration, doctor, estimates, ledgers, plans, stores
 from privatize.cli.command import Command
 from privatize.cli.showing import as_json, discreet, hide, one_line
 from privatize.errors import CalibrationError, PrivatizeError, PrivatizeWarning
@@ -24,7 +24,7 @@ from privatize.storage.database import DatabaseError
 FINE, FAILS, WRONG, INTERRUPTED = 0, 1, 2, 130
 
 _COMMANDS: tuple[Command, ...] = (demonstration.demo, plans.plans, estimates.estimate, audits.audit)
-_COMMANDS += (checks.check, stores.GROUP, ledgers.GROUP, doctor.doctor)
+_COMMANDS += (catalogues.GROUP, checks.check, stores.GROUP, ledgers.GROUP, doctor.doctor)
 
 
 class _Usage(Exception):  # noqa: N818 - a signal to main

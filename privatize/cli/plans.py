@@ -6,7 +6,8 @@ import textwrap
 from typing import Any
 
 from privatize.cli.command import Argument, Outcome, command
-from privatize.cli.showing import columns, cost, duration, one_line
+from privatize.cli.showing import columns, cost, one_line
+from privatize.display.figures import duration
 from privatize.errors import PlanError, SettingsError
 from privatize.planning.plan import BOUNDS, plan
 

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from privatize.display.figures import UNITS
 from privatize.storage.places import without_password
 
 
@@ -130,22 +131,6 @@ def labelled(rows: Mapping[str, str | list[str]]) -> str:
 
 
 _WRAPPER = textwrap.TextWrapper(96, break_long_words=False, break_on_hyphens=False)
-_UNITS = {"years": 31557600.0, "days": 86400.0, "h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
-
-
-def duration(seconds: float) -> str:
-    """Return a time in a suitable unit.
-
-    Examples
-    --------
-    >>> duration(0.0042), duration(11.14), duration(5 * 3600)
-    ('4.2 ms', '11 s', '5 h')
-    """
-    for unit, size in _UNITS.items():
-        if seconds >= size * (1.5 if size > 1 else 1):
-            amount = seconds / size
-            return f"{amount:.2g} {unit}" if amount < 100 else f"{amount:,.0f} {unit}"
-    return "0 s" if seconds == 0 else f"{seconds / 1e-6:.1g} us"
 
 
 def cost(text: str) -> float:
@@ -156,7 +141,7 @@ def cost(text: str) -> float:
     >>> [cost(text) for text in ("0.5", "500us", "10ms", "2s", "1min")]
     [0.5, 0.0005, 0.01, 2.0, 60.0]
     """
-    units = _UNITS | {"": 1.0, "µs": 1e-6, "μs": 1e-6}
+    units = UNITS | {"": 1.0, "µs": 1e-6, "μs": 1e-6}
     found = re.fullmatch(r"\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s*([a-zµμ]*)\s*", text.lower())
     try:
         seconds = float(found[1]) * units[found[2]] if found else math.nan

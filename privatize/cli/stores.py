@@ -13,8 +13,8 @@ import numpy as np
 
 from privatize.cli.command import Argument, Command, Outcome, command
 from privatize.cli.reading import NotThere, reading
-from privatize.cli.showing import columns, duration, hide, labelled, moment, one_line, place
-from privatize.display.figures import counted
+from privatize.cli.showing import columns, hide, labelled, moment, one_line, place
+from privatize.display.figures import counted, duration
 from privatize.errors import SettingsError
 from privatize.storage.database import DatabaseError
 from privatize.storage.estimates import Entry, Store

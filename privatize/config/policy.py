@@ -69,8 +69,9 @@ class Policy:
     ----------
     max_epsilon, max_delta, max_gamma : float or None
         The most that one private function may have.
-    require_budget, require_sealed : bool
-        Whether every release must have a budget, and every dataset be sealed.
+    require_budget, require_sealed, require_catalogue : bool
+        Whether every release must have a budget, every dataset be sealed, and every sampled answer be of a
+        catalogue.
     ledger, store : str or None
         Where budgets and estimates are stored.
     sizes : dict
@@ -84,6 +85,7 @@ class Policy:
     max_gamma: float | None = None
     require_budget: bool = False
     require_sealed: bool = False
+    require_catalogue: bool = False
     ledger: str | None = None
     store: str | None = None
     sizes: dict[str, list[int]] = field(default_factory=dict)
@@ -155,7 +157,7 @@ _FLAG = (lambda value: isinstance(value, bool), "true or false")
 _PLACE = (lambda value: isinstance(value, str) and value != "", "a path or a URL")
 _KNOWN: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(("max-epsilon", "max-delta", "max-gamma"), _NUMBER),
-    **dict.fromkeys(("require-budget", "require-sealed"), _FLAG),
+    **dict.fromkeys(("require-budget", "require-sealed", "require-catalogue"), _FLAG),
     **dict.fromkeys(("ledger", "store"), _PLACE),
     "n": (_is_sizes, 'a table of lists: n = {"module:function" = [1000]}'),
 }

@@ -7,16 +7,14 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privatize.data import frames
-from privatize.data.clipping import absent_in, codes, objects
+from privatize.data.clipping import Array, absent_in, codes, objects
 from privatize.data.columns import values_of
 from privatize.data.lists import to_array
 from privatize.data.parts import as_array
 from privatize.data.support import OneOf, coordinate, is_pair, split, unwrap
 
-Array = NDArray[Any]
 MOST_COLUMNS = 32  # an array with more numbers in a record counts as one column
 
 

@@ -47,11 +47,21 @@ def absent_in(values: Array, missing: Mask | None = None) -> Mask:
     return found if missing is None else found | missing
 
 
+def are_integers(values: Array) -> bool:
+    """Tell whether the numbers of an array are integers, perhaps as floats.
+
+    Examples
+    --------
+    >>> are_integers(np.array([1.0, np.nan])), are_integers(np.array([0.5])), are_integers(np.array(["a"]))
+    (True, False, False)
+    """
+    seen = values[np.isfinite(values)] if values.dtype.kind == "f" else values[:0]
+    return values.dtype.kind in "iu" or (len(seen) > 0 and bool((seen == np.rint(seen)).all()))
+
+
 def objects(values: Sequence[Any]) -> Array:
     """Return values as an array of objects."""
-    made = np.empty(len(values), dtype=object)
-    made[:] = values
-    return made
+    return np.fromiter(values, object, len(values))
 
 
 def with_none(values: list[Any], missing: Any) -> list[Any]:

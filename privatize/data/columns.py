@@ -159,11 +159,7 @@ def values_of(column: Any) -> tuple[Array, Array | None]:
 def array_of_column(column: Any) -> Any:
     """Return a column of anything as an array: NaN, NaT or None where a value is missing."""
     values, missing = values_of(column)
-    if missing is None or not missing.any() or values.dtype.kind in "mM":
-        return values
-    if values.dtype.kind == "b":
-        return np.where(missing, np.array(None), values.astype(object))
-    return np.where(missing, np.nan, values.astype(np.float64))
+    return Column(values, missing if missing is not None and missing.any() else None).array()
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,21 @@
 """Corners of a support: the extreme values at each place of a record, and records that have them."""
 
+import copy
+import itertools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from privatize.data import container, frames
 from privatize.data.clipping import value_in
-from privatize.data.parts import as_array, parts_of
-from privatize.data.support import OneOf, coordinate, is_pair, split, unwrap
+from privatize.data.columns import Column
+from privatize.data.parts import as_array, edited, leaves_of, numbers_of
+from privatize.data.support import OneOf, is_pair, unwrap
 
 FAR = 1e6
 """What stands for an infinite bound: far from most numbers, and small enough for an array of that length."""
 
-Path = tuple[Any, ...]  # keys of aligned containers, then the number of a column or of a coordinate
+Path = tuple[int, int]  # the number of a column, and of a coordinate of its records
 
 
 class Place(NamedTuple):
@@ -39,34 +41,24 @@ def places(drawn: Any, support: Any, *, beyond: bool = False) -> list[Place]:
     >>> places(([1.5, 2.0], ["F", "M"]), ((0.0, 9.0), OneOf(("F", "M"), unknown="F")))
     [Place(path=(0, 0), values=(0.0, 9.0)), Place(path=(1, 0), values=('F', 'M'))]
     """
-    if isinstance(drawn, tuple | dict):
-        keys = range(len(drawn)) if isinstance(drawn, tuple) else list(drawn)
-        parts = zip(keys, split(support, keys), strict=True)
-        inner = [(key, place) for key, end in parts for place in places(drawn[key], end, beyond=beyond)]
-        return [Place((key, *place.path), place.values) for key, place in inner]
-    named = parts_of(drawn)  # of a frame, or of a list of dicts
-    if named is not None:
-        by_name = support if isinstance(support, dict) else {named[0][0]: support}  # of a series
-        columns = [(column, by_name.get(name)) for name, column in named]
-    elif isinstance(drawn, list):
-        columns = [(drawn, support)]
-    else:
-        values = as_array(drawn[:1])
-        flat: Any = [] if values.dtype.names else values.reshape(1, -1).T
-        columns = [(column, coordinate(support, values.shape[1:], at)) for at, column in enumerate(flat)]
-    return [Place((at,), _corners(*column, beyond)) for at, column in enumerate(columns)]
+    found = []
+    for leaf, (_, column, inside) in enumerate(leaves_of(drawn, support, every=True)):
+        numbers = () if column.values.dtype.names else numbers_of("", column, inside)
+        corners = [_corners(values, own, beyond) for _, values, own in numbers]
+        found += [Place((leaf, at), each) for at, each in enumerate(corners)]
+    return found
 
 
-def _corners(column: Any, support: Any, beyond: bool) -> tuple[Any, ...]:
+def _corners(values: Any, support: Any, beyond: bool) -> tuple[Any, ...]:
     inner, optional = unwrap(support)
-    known = [value for value in column if value is not None] if isinstance(column, list) else column
-    kind = as_array(known).dtype.kind
+    listed = values.dtype.kind == "O"
+    kind = as_array([value for value in values if value is not None] if listed else values).dtype.kind
     found: list[Any] = [False, True] if kind == "b" else []
     if isinstance(inner, OneOf):
         found = list(inner.values)
     elif is_pair(inner) and np.asarray(inner[0]).dtype.kind in "mM":
         # Only conversion makes Python's dates of them, and with `beyond` nothing is converted.
-        found = [] if beyond and isinstance(column, list) else list(inner)
+        found = [] if beyond and listed else list(inner)
     elif is_pair(inner) or kind in "iuf":
         low, high = inner or (-np.inf, np.inf)
         low = low if np.isfinite(low) else min(-FAR, high - FAR)
@@ -80,39 +72,29 @@ def put(data: Any, cells: Mapping[tuple[int, Path], Any]) -> Any:
 
     Examples
     --------
-    >>> put(np.zeros((2, 2)), {(0, (1,)): 5.0})
+    >>> put(np.zeros((2, 2)), {(0, (0, 1)): 5.0})
     array([[0., 5.],
            [0., 0.]])
     """
-    if not cells:
-        return data
-    if isinstance(data, tuple | dict):
-        made = dict(enumerate(data) if isinstance(data, tuple) else data)
-        for key, part in list(made.items()):
-            made[key] = put(part, {(row, path[1:]): v for (row, path), v in cells.items() if path[0] == key})
-        return tuple(made.values()) if isinstance(data, tuple) else made
-    if frames.kind(data) is not None:
-        for at in {path[0] for _, path in cells}:
-            data = frames.put(data, at, {row: value for (row, path), value in cells.items() if path[0] == at})
-        return data
-    if isinstance(data, list):
-        return _put_listed(data, cells)
-    if hasattr(data, "tocsr"):
-        return type(data)(put(data.toarray(), cells))
-    dtype = as_array(data[:1]).dtype
+    leaf = itertools.count()
+
+    def edit(_: str, column: Column, __: Any) -> Column:
+        at = next(leaf)
+        own = {(row, path[1]): value for (row, path), value in cells.items() if path[0] == at}
+        return _put(column, own) if own else column
+
+    return edited(data, edit, every=True)
+
+
+def _put(column: Column, cells: Mapping[tuple[int, int], Any]) -> Column:
+    dtype = column.values.dtype
     if dtype.kind == "U":  # as wide as the widest of the new values
-        data = data.astype(np.result_type(dtype, *(np.asarray(value) for value in cells.values())))
-    made = container.of(data).fresh(data)
-    flat = made.reshape(len(made), -1)
-    for (row, (at,)), value in cells.items():
-        flat[row, at] = value_in(value, dtype)
-    return made
-
-
-def _put_listed(data: list[Any], cells: Mapping[tuple[int, Path], Any]) -> list[Any]:
-    made = [dict(one) if isinstance(one, dict) else one for one in data]
-    for (row, (at,)), value in cells.items():
-        owner, key = (made[row], list(made[row])[at]) if isinstance(made[row], dict) else (made, row)
-        integer = type(owner[key]) is int and isinstance(value, float)
-        owner[key] = round(value) if integer else value
-    return made
+        dtype = np.result_type(dtype, *(np.asarray(value) for value in cells.values()))
+    values = column.values.astype(dtype)
+    flat, missing = values.reshape(len(values), -1), copy.copy(column.missing)
+    for (row, at), value in cells.items():
+        integer = type(flat[row, at]) is int and isinstance(value, float)
+        flat[row, at] = round(value) if integer else value_in(value, dtype)
+        if missing is not None:
+            missing[row] = value is None
+    return Column(values, missing)

@@ -15,8 +15,6 @@ from privatize.data.schema import FrameSchema
 from privatize.data.tabular import Tabular
 from privatize.errors import SamplerError
 
-LIBRARIES = ("pandas", "polars", "pyarrow")
-
 
 def _pandas(name: str) -> Container | None:
     from privatize.data.pandas_frames import ADAPTERS
@@ -122,24 +120,14 @@ def make(library: str, table: Mapping[Any, Column]) -> Any:
             frame='dict'.""") from None
 
 
-def replaced(data: Any, at: int, values: Any) -> Any:
-    """Return a frame or a series with other numbers in one of its columns."""
-    return _of(data).replaced(data, at, values)
-
-
-def with_values(data: Any, at: int, values: Any, missing: Any) -> Any:
-    """Return a frame or a series with other values, of which some are missing, in one of its columns."""
+def with_values(data: Any, at: int, values: Any, missing: Any = None) -> Any:
+    """Return a frame or a series with other values, of which some may be missing, in one of its columns."""
     own = _of(data)
     column = own.columns(data)[at]
     if values.dtype.kind == "O":
         return own.with_column(data, at, own.native(with_none(values.tolist(), missing), None, column))
     absent = values != values if missing is None else missing | (values != values)
     return own.with_column(data, at, own.native(values, absent, column))
-
-
-def put(data: Any, at: int, cells: Mapping[int, Any]) -> Any:
-    """Return a frame or a series with other values, None for a missing one, in some rows of one column."""
-    return _of(data).put(data, at, cells)
 
 
 # --- as outputs -------------------------------------------------------------------------------
@@ -157,7 +145,7 @@ def with_numbers(seen: Any, values: list[Any]) -> Any:
     """Return a frame like another one, with other numbers."""
     places = [at for at, each in enumerate(kinds(seen)) if each in ("int", "float")]
     for at, column in zip(places, values, strict=True):
-        seen = replaced(seen, at, column)
+        seen = with_values(seen, at, column)
     return seen
 
 

@@ -39,7 +39,7 @@ def taken(array: Any, at: Any) -> Any:
     made = array[at] if type(at) is slice else array.take(at)
     if type(made) is np.ndarray:
         return own_cells(made) if made.dtype.kind == "O" else made
-    if type(made.dtype).__name__ != "ArrowDtype" and getattr(made.dtype, "storage", None) != "pyarrow":
+    if not isinstance(made.dtype, pd.ArrowDtype) and getattr(made.dtype, "storage", None) != "pyarrow":
         return made.copy()
     inside = made.__arrow_array__()  # cannot be changed, but its chunks can be seen
     one_chunk = inside.num_chunks == 1 and not inside.chunk(0).offset
@@ -73,7 +73,7 @@ def without_others(column: Any) -> Any:
         # The order of the others may be that in which they turned up.
         categories = sorted(own.cat.categories, key=lambda value: (type(value).__name__, repr(value)))
         return own.cat.set_categories(pd.Index(categories, dtype=own.cat.categories.dtype))
-    if type(column.dtype).__name__ == "ArrowDtype" or getattr(column.dtype, "storage", None) == "pyarrow":
+    if isinstance(column.dtype, pd.ArrowDtype) or getattr(column.dtype, "storage", None) == "pyarrow":
         return pd.Series(pd.array(column.tolist(), dtype=column.dtype), column.index, name=column.name)
     return column
 
@@ -119,10 +119,7 @@ class PandasFrames(Tabular):
         return [data] if self.form == "series" else [column for _, column in data.items()]
 
     def dtypes(self, data: Any) -> list[Any]:
-        if self.form == "series":
-            return [data.dtype]
-        known = getattr(getattr(data, "_mgr", None), "get_dtypes", None)  # `dtypes` makes a series: slower
-        return list(data.dtypes if known is None else known())
+        return [array.dtype for array in arrays(data)]  # `dtypes` makes a series, which takes longer
 
     def index(self, data: Any) -> IndexSchema | None:
         index = data.index

@@ -1,17 +1,17 @@
-"""Split datasets into named parts and columns, and make columns of different types comparable."""
+"""Take datasets in any container apart into named parts and columns, and put edited columns back."""
 
 import contextlib
 import datetime as dt
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privatize.data import frames
 from privatize.data.clipping import is_missing, objects
-
-Array = NDArray[Any]
+from privatize.data.columns import Array, Column, kind_of, values_of
+from privatize.data.support import coordinate, split
 
 
 def parts_of(data: Any) -> list[tuple[Any, Any]] | None:
@@ -34,14 +34,18 @@ def parts_of(data: Any) -> list[tuple[Any, Any]] | None:
 
 
 def as_array(data: Any) -> Array:
-    """Return an array, a tensor, a sparse matrix or a list as an array; a ragged list as one of objects."""
+    """Return an array, a tensor, a sparse matrix or a list as an array; a ragged list as one of objects.
+
+    Floats of 16 bits in tensors are widened: numpy does not have all of them.
+    """
     if isinstance(data, list):
         try:
             return np.array(data)
         except ValueError:
             return objects(data)
     if hasattr(data, "detach"):
-        data = data.detach().cpu().numpy()
+        made = data.detach().cpu()
+        data = (made.float() if made.is_floating_point() and made.element_size() == 2 else made).numpy()
     found: Array = data.toarray() if hasattr(data, "tocsr") else data
     return found
 
@@ -82,3 +86,115 @@ def _comparable_objects(items: list[Any]) -> Array:
         bare = [value.replace(tzinfo=None) if isinstance(value, dt.datetime) else value for value in items]
         return np.array(bare, dtype="M8[us]").astype(np.int64)
     return np.array(["" if value is None else str(value) for value in items])
+
+
+# --- columns, read or edited, of a dataset in any container ---------------------------------------
+
+Edit = Callable[[str, Column, Any], Column]
+
+
+def edited(data: Any, edit: Edit, support: Any = None, label: str = "value", *, every: bool = False) -> Any:
+    """Return a dataset with edited columns, in the same container.
+
+    Parameters
+    ----------
+    data : dataset
+        Records that P has drawn; or a dict of columns, as tables draw them before they make a frame.
+    edit : callable
+        Gets the label of a column (its name, "X" or "y" for aligned arrays, otherwise "value"), the column
+        and its support, and returns another column, or the same one if nothing changes.
+    support : object
+        P's support.
+    label : str
+        What a column without a name is called.
+    every : bool
+        Whether `edit` also gets what P's changes leave alone: sparse matrices and tensors, as arrays,
+        structured arrays, and columns of unusual dtypes.
+
+    Values in lists are objects.
+
+    Examples
+    --------
+    >>> edited({"age": np.array([30, 40])}, lambda label, column, support: Column(column.values + 1))
+    {'age': array([31, 41])}
+    """
+    if isinstance(data, Column):
+        return edit(label, data, support)
+    if isinstance(data, dict):
+        ends = zip(data, split(support, list(data)), strict=True)
+        return {name: edited(data[name], edit, end, str(name), every=every) for name, end in ends}
+    if isinstance(data, tuple):
+        names = "Xy" if len(data) == 2 else [f"part {at}" for at in range(len(data))]
+        parts = zip(data, split(support, range(len(data))), names, strict=True)
+        return tuple(edited(part, edit, end, name, every=every) for part, end, name in parts)
+    if frames.kind(data) is not None:
+        return _edited_frame(data, edit, support, label, every)
+    if isinstance(data, list):
+        return _edited_list(data, edit, support, label)
+    if not every and (type(data) is not np.ndarray or data.dtype.names is not None):
+        return data
+    column = Column(as_array(data))
+    made = edit(label, column, support)
+    if made is column:
+        return data
+    if hasattr(data, "new_tensor"):
+        return data.new_tensor(made.array())
+    return type(data)(made.array()) if hasattr(data, "tocsr") else made.array()
+
+
+def leaves_of(data: Any, support: Any = None, *, every: bool = False) -> list[tuple[str, Column, Any]]:
+    """Return label, values and support of every column of a dataset, as `edited` has them.
+
+    Examples
+    --------
+    >>> leaves_of({"age": np.array([30, 40])}, {"age": (0, 120)})[0][::2]
+    ('age', (0, 120))
+    """
+    found: list[tuple[str, Column, Any]] = []
+
+    def note(name: str, column: Column, inside: Any) -> Column:
+        found.append((name, column, inside))
+        return column
+
+    edited(data, note, support, every=every)
+    return found
+
+
+def numbers_of(label: str, column: Column, support: Any) -> Iterator[tuple[str, Array, Any]]:
+    """Yield name, values and support of every number of a column's records: of each coordinate, if any.
+
+    Examples
+    --------
+    >>> [name for name, _, _ in numbers_of("X", Column(np.zeros((3, 2))), None)]
+    ['X[0]', 'X[1]']
+    """
+    values, shape = column.values, column.values.shape[1:]
+    if not shape:
+        yield label, values, support
+        return
+    for at, each in enumerate(values.reshape(len(values), math.prod(shape)).T):
+        yield f"{label}[{at}]".removeprefix("value"), each, coordinate(support, shape, at)
+
+
+def _edited_frame(data: Any, edit: Edit, support: Any, label: str, every: bool) -> Any:
+    names = frames.names(data)
+    ends = [support] if "series" in (frames.kind(data) or ()) else split(support, names)
+    for at, (own, name, end) in enumerate(zip(frames.columns(data), names, ends, strict=True)):
+        if kind_of(own) == "other" and not every:
+            continue
+        column = Column(*values_of(own))
+        made = edit(label if name is None else str(name), column, end)
+        if made is not column:
+            data = frames.with_values(data, at, made.values, made.missing)
+    return data
+
+
+def _edited_list(data: list[Any], edit: Edit, support: Any, label: str) -> Any:
+    named = parts_of(data)  # of a list of dicts
+    if named is not None:
+        parts = edited(dict(named), edit, support)
+        return [dict(zip(parts, record, strict=True)) for record in zip(*parts.values(), strict=True)]
+    # As objects: whether all of a few values are integers must not decide what happens to them.
+    column = Column(objects([None if is_missing(value) else value for value in data]))
+    made = edit(label, column, support)
+    return data if made is column else made.array().tolist()

@@ -151,58 +151,51 @@ def bounds(support: Any, *, dated: bool) -> tuple[Any, Any]:
     return low, high
 
 
-def join(supports: Iterable[Any]) -> Any:
+def join(supports: Iterable[Any], *, strict: bool = False) -> Any:
     """Return a support that contains several others, as a mixture's does.
+
+    Parameters
+    ----------
+    supports : iterable
+        The supports.
+    strict : bool
+        Whether only bounds may differ: then a ValueError says which do not fit together, in place of None.
 
     Examples
     --------
     >>> join([(0.0, 1.0), (0.5, 3.0)])
     (0.0, 3.0)
+    >>> join([{"age": (0, 80)}, {"age": (18, 99)}], strict=True)
+    {'age': (0, 99)}
     """
     every = list(supports)
-    first, forms = every[0], {_form(support) for support in every}
-    if Maybe in forms and type(None) not in forms:
-        return Maybe(join(unwrap(support)[0] for support in every))
-    if first is None or len(forms) > 1:
+    if any(isinstance(each, Maybe) for each in every) and (strict or None not in every):
+        return Maybe(join((unwrap(support)[0] for support in every), strict=strict))
+    first, form = every[0], _form(every[0], strict)
+    others = [support for support in every if _form(support, strict) != form]
+    if strict and others:
+        raise ValueError(f"{first!r} and {others[0]!r}")
+    if first is None or others:
         return None
     if isinstance(first, OneOf):
         values = tuple(dict.fromkeys(value for support in every for value in support.values))
         return OneOf(values, first.unknown)
     if isinstance(first, dict):
-        return {key: join(support.get(key) for support in every) for key in first}
+        return {key: join((support.get(key) for support in every), strict=strict) for key in first}
     if not is_pair(first):
-        return tuple(map(join, zip(*every, strict=True)))
+        return tuple(join(parts, strict=strict) for parts in zip(*every, strict=True))
     lows, highs = zip(*every, strict=True)
     return tuple(map(_scalar, (np.minimum.reduce(lows), np.maximum.reduce(highs))))
-
-
-def hull(one: Any, other: Any) -> Any:
-    """Return the smallest support that contains two of the same form; raise a ValueError for other forms.
-
-    Examples
-    --------
-    >>> hull({"age": (0, 80), "ill": OneOf((0, 1), 0)}, {"age": (18, 99), "ill": OneOf((0, 1), 0)})
-    {'age': (0, 99), 'ill': OneOf((0, 1), unknown=0)}
-    """
-    if isinstance(one, Maybe) or isinstance(other, Maybe):
-        return Maybe(hull(unwrap(one)[0], unwrap(other)[0]))
-    if isinstance(one, dict) and isinstance(other, dict) and list(one) == list(other):
-        return {name: hull(one[name], other[name]) for name in one}
-    if is_pair(one) and is_pair(other) and np.shape(one[0]) == np.shape(other[0]):
-        least, most = (np.minimum, np.maximum) if np.shape(one[0]) else (min, max)
-        return least(one[0], other[0]), most(one[1], other[1])
-    both = isinstance(one, tuple) and isinstance(other, tuple) and not is_pair(one) and not is_pair(other)
-    if both and len(one) == len(other):
-        return tuple(map(hull, one, other))
-    if type(one) is not type(other) or repr(one) != repr(other) or not isinstance(one, OneOf | None):
-        raise ValueError(f"{one!r} and {other!r}")
-    return one
 
 
 def _scalar(end: Any) -> Any:
     return end.item() if np.ndim(end) == 0 and end.dtype.kind not in "mM" else end
 
 
-def _form(support: Any) -> Any:
+def _form(support: Any, strict: bool) -> Any:
     """Return what two supports must have in common to be joined."""
-    return "bounds" if is_pair(support) else len(support) if type(support) is tuple else type(support)
+    if is_pair(support):
+        return "bounds", np.shape(support[0]) if strict else ()
+    if strict and isinstance(support, dict | OneOf):
+        return repr(support) if isinstance(support, OneOf) else list(support)
+    return len(support) if type(support) is tuple else type(support)

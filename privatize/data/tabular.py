@@ -7,7 +7,6 @@ pair, and narwhals would take longer than the work itself.
 # ruff: noqa: ARG002, D102 - the base class says what a method takes and does
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from privatize.data import clipping, columns
 from privatize.data.columns import Array, Column
 from privatize.data.container import Container, of_schema
 from privatize.data.schema import ColumnSchema, FrameSchema, IndexSchema, Schema, label
-from privatize.data.support import Maybe, is_pair, split
+from privatize.data.support import Maybe, coordinate, split
 from privatize.errors import DataError
 
 
@@ -144,7 +143,10 @@ class Tabular(Columnar):
     def convert_by_array(self, data: Any, drawn: NDArray[Any], support: Any) -> Any:
         # As arrays, because P's arrays cannot mark values as missing, and a column might.
         found = [columns.values_of(column) for column in self.columns(data)]
-        ends = [support] if self.form == "series" else _per_column(support, len(found))
+        width = len(found)
+        ends = (
+            [support] if self.form == "series" else [coordinate(support, (width,), at) for at in range(width)]
+        )
         parts = zip(found, ends, strict=True)
         made = [clipping.convert_values(own[0], drawn.dtype, end, own[1]) for own, end in parts]
         if self.form == "series":
@@ -193,29 +195,3 @@ class Tabular(Columnar):
         if dtype.kind != "f" and values.dtype.kind == "f":
             absent = absent | np.isnan(values)
         return self.native(found, absent, drawn)
-
-    def replaced(self, data: Any, at: int, values: Array) -> Any:
-        """Return a frame or a series with other numbers in one of its columns."""
-        missing = np.isnan(values) if values.dtype.kind == "f" else None
-        return self.with_column(data, at, self.native(values, missing, self.columns(data)[at]))
-
-    def put(self, data: Any, at: int, cells: Mapping[int, Any]) -> Any:
-        """Return a frame or a series with other values, None for a missing one, in rows of one column."""
-        column = self.columns(data)[at]
-        values, missing = columns.values_of(column)
-        made, absent = values.copy(), np.zeros(len(values), dtype=bool) if missing is None else missing.copy()
-        for row, value in cells.items():
-            made[row], absent[row] = clipping.value_in(value, made.dtype), value is None
-        if made.dtype.kind == "O":
-            return self.with_column(data, at, self.native(made.tolist(), None, column))
-        return self.with_column(data, at, self.native(made, absent | (made != made), column))
-
-
-def _per_column(support: Any, width: int) -> list[Any]:
-    """Return the support of each coordinate of a record."""
-    if isinstance(support, Maybe):
-        return [Maybe(inner) for inner in _per_column(support.inner, width)]
-    if not is_pair(support):
-        return [support] * width
-    low, high = (np.broadcast_to(np.asarray(end, dtype=np.float64), (width,)) for end in support)
-    return list(zip(low, high, strict=True))

@@ -45,7 +45,8 @@ class Card:
 
     def text(self) -> str:
         """Return the card as lines of text."""
-        return "\n".join([self.title, *(f"  {name:28s} {value}" for name, value in self.rows)])
+        width = max([28, *(len(name) for name, _ in self.rows)])
+        return "\n".join([self.title, *(f"  {name:{width}s} {value}" for name, value in self.rows)])
 
     def section(self) -> str:
         """Return the card as a part of a page, without its title."""
@@ -65,6 +66,25 @@ class Card:
             f"<div style='font-family:sans-serif;line-height:1.4;max-width:48em;color:inherit'>"
             f"<div><b>{html.escape(self.title)}</b></div>{self._body()}{drawn}</div>"
         )
+
+
+class Shown:
+    """Base of what a notebook shows as a card."""
+
+    def card(self) -> Card:
+        """Return what a person sees of it."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return self.card().html()
+
+
+class Printed(Shown):
+    """Base of what is shown as a card everywhere, with its note."""
+
+    def __repr__(self) -> str:
+        card = self.card()
+        return f"{card.text()}\n  {card.note}" if card.note else card.text()
 
 
 def table(rows: Rows, shares: Sequence[float] = ()) -> str:

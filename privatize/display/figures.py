@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+UNITS = {"years": 31557600.0, "days": 86400.0, "h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
+
 
 def figure(value: float, digits: int = 4) -> str:
     """Return a number in a few digits, with an exponent only if it is very large or very small.
@@ -28,6 +30,21 @@ def amount(value: Any, digits: int = 4) -> str:
     """
     ends = (float(np.min(value)), float(np.max(value)))
     return " to ".join(dict.fromkeys(figure(end, digits) for end in ends))
+
+
+def duration(seconds: float) -> str:
+    """Return a time in a suitable unit.
+
+    Examples
+    --------
+    >>> duration(0.0042), duration(11.14), duration(5 * 3600)
+    ('4.2 ms', '11 s', '5 h')
+    """
+    for unit, size in UNITS.items():
+        if seconds >= size * (1.5 if size > 1 else 1):
+            amount = seconds / size
+            return f"{amount:.2g} {unit}" if amount < 100 else f"{amount:,.0f} {unit}"
+    return "0 s" if seconds == 0 else f"{seconds / 1e-6:.1g} us"
 
 
 def counted(count: int, noun: str) -> str:

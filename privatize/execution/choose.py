@@ -90,18 +90,18 @@ def _others(workers: Any) -> Executor | None:
     """Return the executor for somebody else's processes, or None if `workers` is no such thing."""
     if isinstance(workers, str | types.ModuleType):
         return Ray() if getattr(workers, "__name__", workers) == "ray" else None
-    kinds = type(workers).__mro__
     # By name: `multiprocess` and others have copies of the standard library's classes. An executor with
     # another name that runs in threads is refused by its first task (see `clusters.executors`).
-    if {kind.__name__ for kind in kinds} & {"ThreadPoolExecutor", "ThreadPool"}:
+    if {kind.__name__ for kind in type(workers).__mro__} & {"ThreadPoolExecutor", "ThreadPool"}:
         raise SettingsError(f"""workers={workers!r} evaluates in threads, where a function may find another
             state than in the thread that calls it with the private data. Use processes: workers=2, for
             example, or a ProcessPoolExecutor.""")
     submits, maps = (callable(getattr(workers, name, None)) for name in ("submit", "map"))
     if isinstance(workers, type) or not (submits or maps):
         return None
-    if any(kind.__module__.partition(".")[0] == "distributed" for kind in kinds):
-        return Dask(getattr(workers, "_client", workers))  # an executor of Dask has its client
+    client = getattr(workers, "_client", workers)  # an executor of Dask has its client
+    if isinstance(client, getattr(sys.modules.get("distributed"), "Client", ())):
+        return Dask(client)
     return Futures(workers) if submits else Mapped(workers)
 
 

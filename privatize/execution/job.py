@@ -7,13 +7,11 @@ from dataclasses import astuple, dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privatize.errors import ExecutionError, PrivatizeError, restore
 from privatize.outputs.describe import from_json
-from privatize.outputs.structure import Structure
+from privatize.outputs.structure import Structure, Vector
 
-Vector = NDArray[np.float64]
 Span = tuple[int, int]
 Facts = tuple[Any, ...]
 Heartbeat = Callable[[int], object]

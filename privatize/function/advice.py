@@ -35,6 +35,12 @@ UNREADABLE = (
     f"{_HIDDEN} What was charged stays charged. Compare the data with what P draws: its container, its "
     f"columns, and the types of their values."
 )
+BEYOND = (
+    "{name}() found no factor up to {factor} that is large enough: in too many blocks of real people the "
+    "function fails, or one person moves it far more than P lets them. What was charged stays charged. "
+    "Choose or learn a P that is nearer to the people, have the function return a number for small datasets, "
+    "too, or use mechanism=Blocks(low, high), which needs no P."
+)
 UNFIT = (
     f"{{name}}() returned, on the private data, something that is not finite or not of the structure that "
     f"calibration saw, so nothing was released. Usual causes: a group or category that may be absent "

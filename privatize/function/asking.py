@@ -58,7 +58,7 @@ def _read(
         n = size
     else:
         raise ArgumentError(f"{definition.name}.{name}(n, ...) needs the number of records n.")
-    wrong = miscounted(name, n, several=several) or _not_empty(like)
+    wrong = miscounted(name, n, several=several) or not_empty(like)
     if wrong is not None:
         del n, args, kwargs, like
         raise wrong
@@ -79,7 +79,7 @@ def miscounted(name: str, n: Any, *, several: bool = True) -> SettingsError | No
     return None
 
 
-def _not_empty(like: Any) -> SettingsError | None:
+def not_empty(like: Any) -> SettingsError | None:
     """Return the error for a `like=` that has records or is not a dataset; None if it is empty or absent."""
     try:
         size = 0 if like is None else records.count(like)

@@ -82,6 +82,7 @@ class Calibrator:
         self._met: dict[tuple[Any, ...], weakref.ref[Any]] = {}  # functions and objects, by short names
         # By ids of settings and samplers. The values refer to these objects, so that no id is used again.
         self._templates: dict[tuple[int, str | None], Template] = {}
+        self._widened: dict[tuple[int, int], tuple[Sensitivity, Any, Sensitivity]] = {}
         self._under: dict[tuple[int, int], tuple[Settings, Any, Settings]] = {}
 
     def clear(self) -> None:
@@ -123,7 +124,7 @@ class Calibrator:
                 it with sealed data that has one, seal(data, name=..., sampler=...).""")
         at = id(settings.sampler), settings.domain
         found = self._templates.get(at)
-        return _put(self._templates, at, Template(settings)) if found is None else found
+        return put(self._templates, at, Template(settings)) if found is None else found
 
     def under(self, definition: Definition, sampler: Any) -> Definition:
         """Return the definition with the P of sealed data."""
@@ -131,11 +132,29 @@ class Calibrator:
         at = id(settings), id(sampler)
         found = self._under.get(at)
         if found is None:
-            found = _put(self._under, at, (settings, sampler, replace(settings, sampler=sampler)))
+            found = put(self._under, at, (settings, sampler, replace(settings, sampler=sampler)))
         return replace(definition, settings=found[2])
 
     def recall(self, asked: Question, box: Box | None = None) -> Estimate:
         """Return the estimate for a question, or make it. It must not depend on the data in the box."""
+        estimate, fit = self._recalled(asked, box), asked.settings.fit
+        found = estimate.sensitivity
+        if fit is None or not isinstance(found, Sensitivity):
+            return estimate
+        # By ids, of objects that the values keep alive. It is found as long as the function is unchanged.
+        at = id(found), id(fit)
+        known = self._widened.get(at)
+        if known is None:
+            name = asked.definition.name
+            if asked.identity() not in fit.about:
+                raise errors.SettingsError(f"""fit= is about {", ".join(fit.functions)} with another function,
+                    P, mechanism or gamma than {name}() has. Check this one: check_fit({name}, people,
+                    epsilon=...).""")
+            known = put(self._widened, at, (found, fit, fit.widen(found)))
+        key = f"{estimate.key}:{fit.factor:.6g}" if estimate.key else None
+        return replace(estimate, sensitivity=known[2], key=key)
+
+    def _recalled(self, asked: Question, box: Box | None) -> Estimate:
         short = asked.short()
         _, known = self.guarded.get(short, (None, None)) if short else (None, None)
         if known is not None and known.holds():
@@ -165,27 +184,57 @@ class Calibrator:
             # There is no key, but a digest to compare, in which what cannot be encoded counts by its type.
             version = settings.version or ""
             holds = functools.partial(_holds, facts, version, identity_of(facts, version=version))
-            found = _unremembered(asked)
+            found = self._unremembered(asked)
             asked.warn_fragile(found)
             return Estimate(found, None, holds), holds()
         holds = functools.partial(_holds, facts, settings.version, key)
         at = key, settings.plan or asked.bound, settings.min_sensitivity, settings.store
+        charged = self._charged(asked, key)
         known = self.memory.get(at)
         if known is not None:
-            estimate = Estimate(known, key, holds)
+            estimate = Estimate(known, charged, holds)
             if guardable and seen and (changes is None or changes.same()):
                 if changes is not None:
-                    estimate = Estimate(known, key, changes.same, changes if changes.simple else None)
-                _put(self.guarded, short, (None, None) if changes is None else (asked, estimate))
+                    estimate = Estimate(known, charged, changes.same, changes if changes.simple else None)
+                put(self.guarded, short, (None, None) if changes is None else (asked, estimate))
             return estimate, True
-        known, store = _remembered(asked, key)
+        known, store = self._remembered(asked, key)
         unchanged = holds()
         if unchanged:
-            _put(self.memory, at, known)
+            put(self.memory, at, known)
             asked.warn_fragile(known)  # once in a process, as long as it is in memory
-        else:
+        elif store is not None:
             _Writer(store)(store.forget, key)
-        return Estimate(known, key, holds), unchanged
+        return Estimate(known, charged, holds), unchanged
+
+    # The estimates of a catalogue are made all at once: its calibrators replace these three.
+
+    def _unremembered(self, asked: Question) -> Sensitivity | ProvenBound:
+        """Make an estimate that has no key."""
+        seed = _seed(asked.settings)
+        if asked.settings.plan is None:
+            return asked.attack(seed)
+        if not families.is_family(asked):
+            return asked.calibrate(seed, None)
+        coins = streams.coin_seed(seed)
+        each = families.members(asked, coins, families.pooled_weights(asked, coins, seed))
+        # Every member has pairs of its own, unless the user has set their seed.
+        return families.estimated(asked, each, lambda member: member.calibrate(_seed(asked.settings), None))
+
+    def _remembered(self, asked: Question, key: str) -> tuple[Sensitivity | ProvenBound, Store | None]:
+        """Return the estimate that is remembered under a key, or make it; and the store that has it now."""
+        store = store_of(asked.settings)
+        try:
+            return _completed(store, asked, key), store
+        except DatabaseError as error:
+            warn(_UNAVAILABLE.format(store.url, error))
+            store = open_store("memory")
+            return _completed(store, asked, key), store
+
+    def _charged(self, asked: Question, key: str) -> str:
+        """Return the key that answers are charged under: gamma is charged once for each."""
+        del asked
+        return key
 
     def _met_again(self, short: tuple[Any, ...], function: Any) -> bool:
         """Tell whether a guard is worth its time: many objects are used just once."""
@@ -196,11 +245,12 @@ class Calibrator:
         if met is not None and met() is target:
             return True
         with contextlib.suppress(TypeError):  # an object without weak references gets no guard
-            _put(self._met, short, weakref.ref(target))
+            put(self._met, short, weakref.ref(target))
         return False
 
 
-def _put(cache: dict[Any, Any], at: Any, value: Any) -> Any:
+def put(cache: dict[Any, Any], at: Any, value: Any) -> Any:
+    """Hold a value in memory, and return it."""
     if len(cache) >= _MOST:
         cache.clear()
     cache[at] = value
@@ -264,30 +314,6 @@ def store_of(settings: Settings) -> Store:
 
 def _seed(settings: Settings) -> int:
     return streams.fresh_seed() if settings.seed is None else settings.seed
-
-
-def _unremembered(asked: Question) -> Sensitivity | ProvenBound:
-    """Make an estimate that has no key."""
-    seed = _seed(asked.settings)
-    if asked.settings.plan is None:
-        return asked.attack(seed)
-    if not families.is_family(asked):
-        return asked.calibrate(seed, None)
-    coins = streams.coin_seed(seed)
-    each = families.members(asked, coins, families.pooled_weights(asked, coins, seed))
-    # Every member has pairs of its own, unless the user has set their seed.
-    return families.estimated(asked, each, lambda member: member.calibrate(_seed(asked.settings), None))
-
-
-def _remembered(asked: Question, key: str) -> tuple[Sensitivity | ProvenBound, Store]:
-    """Return the estimate that is remembered under a key, or make it and remember it; and the store."""
-    store = store_of(asked.settings)
-    try:
-        return _completed(store, asked, key), store
-    except DatabaseError as error:
-        warn(_UNAVAILABLE.format(store.url, error))
-        store = open_store("memory")
-        return _completed(store, asked, key), store
 
 
 def _tried(store: Store, asked: Question, key: str) -> ProvenBound:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from privatize.data.changing import changes
-from privatize.display.cards import Card
+from privatize.display.cards import Card, Printed
 from privatize.display.figures import figure
 from privatize.errors import ArgumentError, SettingsError
 from privatize.function.box import Box
@@ -48,7 +48,7 @@ class Count:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Changed:
+class Changed(Printed):
     """How many records were changed before a function saw them. Made by `PrivateFunction.changed`.
 
     Attributes
@@ -110,13 +110,6 @@ class Changed:
             f"{figure(self.sensitivity / self.epsilon)} on each count."
         )
         return Card(f"changed records: {self.summary}", rows, note=note)
-
-    def _repr_html_(self) -> str:
-        return self.card().html()
-
-    def __repr__(self) -> str:
-        card = self.card()
-        return f"{card.text()}\n  {card.note}"
 
 
 def changed(definition: Definition, box: Box, epsilon: float) -> Changed:

@@ -1,6 +1,7 @@
 """Calibrate a function under every member of a family of P, in one norm and with one coin seed."""
 
 import logging
+import textwrap
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -32,8 +33,7 @@ def shared_coins(asked: Question) -> int:
     A release reseeds the generators with one seed, so all members must be calibrated with that one. It
     follows from the question without P: members that two families have in common need one calibration.
     """
-    settings = replace(asked.settings, sampler=None)
-    without = replace(asked, definition=replace(asked.definition, settings=settings))
+    without, settings = asked.under(sampler=None), asked.settings
     digest = identity_of([*without.facts(), "family"], version=settings.version or "") or ""
     return streams.coin_seed(int(digest, 16) if settings.seed is None else settings.seed)
 
@@ -60,9 +60,11 @@ def members(asked: Question, coins: int, weights: Weights) -> list[Question]:
     asked.template.records()  # raises if the members draw different kinds of records by now
     family, made = asked.settings.sampler, []
     for at, (name, sampler) in enumerate(family.items(), 1):
-        label = f"{asked.definition.name}, {at} of {len(family)}: {name}"
-        definition = replace(asked.definition, settings=replace(asked.settings, sampler=sampler))
-        made.append(replace(asked, definition=definition, member=Member(coins, weights, label)))
+        # A learned P has a long name, which would push the percentage out of a progress bar.
+        label = (
+            f"{asked.definition.name}, {at} of {len(family)}: {textwrap.shorten(name, 24, placeholder='…')}"
+        )
+        made.append(replace(asked.under(sampler=sampler), member=Member(coins, weights, label)))
     return made
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from privatize.budgets.budget import Budget
 from privatize.budgets.charges import Lesson
 from privatize.budgets.partition import Part
-from privatize.data.editing import leaves_of
+from privatize.data.parts import leaves_of
 from privatize.errors import SettingsError
 from privatize.function.box import Box
 from privatize.function.opening import Opened, Opening
@@ -92,19 +91,10 @@ def learn(
 def _learned(epsilon: float, together: Pairs, atoms: Atoms, found: Opened) -> Learned:
     within = found.template.sampler
     made = design(within, found.n, epsilon, together, atoms)
-    budgets, dataset = found.subjects.budgets, found.subjects.dataset
-    asked = Lesson(dataset=dataset, n=found.n, within=declare(within).digest, settings=made.key)
-    # Only data with a name can be recognized. What was learned is free where every budget has paid for it.
-    payers = [each.budget if isinstance(each, Part) else each for each in budgets]
-    named = bool(dataset and payers) and all(isinstance(each, Budget) for each in payers)
-    stored = {each.ledger.learned(each.name, asked) for each in payers} if named else {None}
-    if len(stored) == 1 and (content := stored.pop()) is not None:
-        return Learned.of_facts(json.loads(content), within)
-    learned, _ = found.recorded(
-        functools.partial(_noisy, made),
-        lambda made: {"learned": replace(asked, content=json.dumps(made.facts()))} if named else {},
-    )
-    return learned
+    digest = declare(within).digest
+    asked = Lesson(dataset=found.subjects.dataset, n=found.n, within=digest, settings=made.key)
+    read = functools.partial(Learned.of_facts, within=within)
+    return found.once(asked, read, lambda: functools.partial(_noisy, made))
 
 
 def _noisy(made: Design, box: Box) -> Learned:

@@ -6,6 +6,7 @@ anything that has seen it. An error that depends on values is raised only after 
 """
 
 import functools
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -14,8 +15,9 @@ import numpy as np
 
 from privatize import errors
 from privatize.budgets.budget import distinct
-from privatize.budgets.charges import Charge
+from privatize.budgets.charges import Charge, Lesson
 from privatize.budgets.entered import current
+from privatize.budgets.paying import Payer
 from privatize.budgets.sealed import carried, declared, is_sealed, opened, subject
 from privatize.config.policy import Policy, policy
 from privatize.data import records
@@ -136,6 +138,21 @@ def _declared(parts: tuple[Any, ...], budgets: list[Any], needs_p: bool) -> Subj
         tuple(dict.fromkeys(map(subject, parts))),
         known[0] if known else None,
     )
+
+
+def sealed_schema(template: Template, parts: tuple[Any, ...], aligned: bool) -> Any:
+    """Return the schema that P's draws are cast to for sealed data, of which only the schema is read."""
+    box = Box()
+    try:
+        box.data = tuple(map(opened, parts)) if aligned else opened(parts[0])
+        found, failure = attempted(
+            lambda: template.match(records.describe(box.data)), box, Advice("Catalogue", ""), UNREADABLE
+        )
+    finally:
+        box.data = None
+    if failure is not None:
+        raise failure
+    return found
 
 
 def counted(box: Box) -> int:
@@ -263,6 +280,25 @@ class Opened:
     n: int
     positions: Any
     charge: Charge
+
+    def once(self, asked: Lesson, read: Callable[[Any], T], prepare: Callable[[], Callable[[Box], T]]) -> T:
+        """Return what was made of the data before, if it is free now, or else make it, pay and record it.
+
+        Only data with a name can be recognized. What was made is free where every budget has paid for it.
+        """
+        payers = [getattr(each, "budget", each) for each in self.subjects.budgets]
+        named = bool(asked.dataset and asked.settings and payers)
+        named = named and all(isinstance(each, Payer) for each in payers)
+        stored = {each.ledger.learned(each.name, asked) for each in payers} if named else {None}
+        content = stored.pop() if len(stored) == 1 else None
+        if content is not None:
+            return read(json.loads(content))
+
+        def record(made: Any) -> Mapping[str, Any]:
+            return {"learned": replace(asked, content=json.dumps(made.facts()))} if named else {}
+
+        found: T = self.recorded(prepare(), record)[0]
+        return found
 
     def paid(self, measure: Callable[[Box], T]) -> tuple[T, bool]:
         """Pay, then convert the data and return what `measure` makes of it; and what `reserve` tells.

@@ -89,6 +89,10 @@ def _nested(definition: Definition, outer: Any) -> errors.SettingsError:
 def _run(definition: Definition, calibrator: Calibrator, box: Box, entire: bool) -> Any:
     rules = policy()
     definition.settings.obey(definition.name, rules)
+    if rules.require_catalogue and definition.settings.gamma is not None and not definition.catalogue:
+        raise errors.PolicyError(f"""{definition.name}() was asked outside of a catalogue, and the policy has
+            require-catalogue: a sampled question must be declared before the first answer. Add it to one
+            before that is declared: catalogue.add({definition.name}).""")
     box.data, call = definition.binding.bind(box.args, box.kwargs)
     box.args = box.kwargs = None
     subjects = _unseal(definition, box, call, rules)
@@ -164,6 +168,7 @@ def _run_proven(
         k=0,
         bound="proven",
         proven=_in_words(proven.words, given),
+        catalogue=definition.catalogue,
     )
 
 
@@ -207,7 +212,7 @@ def _plain(definition: Definition, subjects: Subjects, n: int) -> Charge:
     noise = definition.proven is None or definition.proven.noise_of(s.mechanism)
     trusted = type(mechanism) if s.own_mechanism and noise else BaseMechanism
     kind, name = trusted.composition_kind(mechanism, s.epsilon, s.delta), mechanism_name(s, definition.proven)
-    return subjects.charge(definition.name, s, n, mechanism=name, kind=kind)
+    return subjects.charge(definition.charged or definition.name, s, n, mechanism=name, kind=kind)
 
 
 def _certified(charge: Charge, estimate: Estimate) -> Charge:
@@ -311,4 +316,6 @@ def _noised(asked: Question, box: Box, found: Sensitivity | ProvenBound, words: 
         k=found.k,
         bound=found.bound,
         proven=words,
+        catalogue=asked.definition.catalogue,
+        fit=found.fit if isinstance(found, Sensitivity) else None,
     )

@@ -13,6 +13,7 @@ from privatize.budgets.budget import Budget
 from privatize.budgets.partition import Part
 from privatize.calibration.evaluators.base import PairFunction
 from privatize.calibration.evaluators.batched import Batch
+from privatize.calibration.fit import Fit
 from privatize.config.policy import policy
 from privatize.errors import SettingsError
 from privatize.function.advice import Advice
@@ -387,6 +388,7 @@ def privatize(
     coins: Sequence[str] = (),
     domain: Literal["clip", "as-is"] | None = None,
     min_sensitivity: float | None = None,
+    fit: Fit | None = None,
     timeout: float | None = None,
     seed: int | None = None,
     version: str | None = None,
@@ -440,6 +442,8 @@ def privatize(
         default they are if P is bounded.
     min_sensitivity : float, optional
         A floor for the estimate. Without one an estimate of zero is refused.
+    fit : Fit, optional
+        What `privatize.check_fit` found: estimates are widened by its factor.
     timeout : float, optional
         Seconds for one sampled pair, which counts as infinite if it takes longer; or, with
         `privatize.Blocks`, of CPU time for one block.

@@ -7,7 +7,7 @@ import functools
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -30,12 +30,16 @@ from privatize.function.recursion import RecursionGuard
 from privatize.function.settings import KeySettings, Settings
 from privatize.function.strength import proven_bound
 from privatize.function.template import Template
+from privatize.identity.fingerprint import identity_of
 from privatize.identity.graph import ATOMS
 from privatize.identity.leftovers import Snapshot
 from privatize.identity.origin import attribute_of, origin
 from privatize.mechanisms.base import complete
 from privatize.samplers import draw
 from privatize.samplers.families import members_of
+
+UNKNOWN = ["something that it refers to"]
+"""What a function changes if it is not known which place it is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +60,10 @@ class Definition:
         The private function that the function calls when it calls itself.
     proven : Proven or None
         What evaluates it, if it has a bound of its own and needs no P.
+    charged : str
+        Its name in ledgers, if that is another one.
+    catalogue : str
+        The catalogue that the function is a member of.
     """
 
     name: str
@@ -65,6 +73,8 @@ class Definition:
     settings: Settings
     root: Any
     proven: Proven | None = None
+    charged: str = ""
+    catalogue: str = ""
 
     @functools.cached_property
     def _method(self) -> Binding:
@@ -149,6 +159,17 @@ class Question:
         versions, made = [origin(name) for name in sorted(names)], schema and schema.to_json()
         shared = () if self.member is None else ("family", self.member.coin_seed, self.member.weights)
         return [self.n, call.function, call.others(), made, self.settings.key, versions, np.geterr(), *shared]
+
+    def under(self, **changes: Any) -> Self:
+        """Return the same question with other settings."""
+        settings = replace(self.settings, **changes)
+        return replace(self, definition=replace(self.definition, settings=settings))
+
+    def identity(self) -> str:
+        """Return a digest of what a check of P is about: function, arguments, P and gamma, whatever n is."""
+        call, own = self.call, self.settings
+        facts = [call.function, call.others(), own.mechanism, own.sampler, own.coins, own.domain, own.gamma]
+        return identity_of(facts, version=own.version or "") or ""
 
     def function(self, s0: int) -> Callable[[Any], Any]:
         """Return the function of the dataset alone that is calibrated and released."""
@@ -267,7 +288,7 @@ class Question:
             with rng_guard(s0) as rng:
                 rng.reseed()
                 self.guard().run(self.function(s0), data)
-        return before.put_back() or ["something that it refers to"]
+        return before.put_back() or UNKNOWN
 
 
 def _first(own: Any, common: Any) -> Any:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.display.cards import Card, Rows, preview
+from privatize.calibration.fit import Fit
+from privatize.display.cards import Card, Rows, Shown, preview
 from privatize.display.charts import Chart, Layer, onto, thin
 from privatize.display.figures import amount, promise, round_up
 from privatize.errors import OutputError, SettingsError
@@ -23,7 +24,7 @@ from privatize.planning.groups import for_whom, gamma_for
 
 
 @dataclass(frozen=True, kw_only=True)
-class Release:
+class Release(Shown):
     """A private answer, and what was promised about it. Holds nothing else.
 
     Attributes
@@ -48,8 +49,12 @@ class Release:
         The bound that ties gamma, m and k together.
     noise : {"laplace", "normal", ""}
         The noise that was added to every number; none if the mechanism does something else.
+    fit : Fit or None
+        The check of P that has widened the estimate.
     proven : str
         Why the promise holds for all neighbours, in words; empty if it rests on sampled pairs.
+    catalogue : str
+        The `privatize.Catalogue` that the question is in; its gamma is for all of them together.
 
     Examples
     --------
@@ -77,6 +82,8 @@ class Release:
     bound: str
     noise: Any = field(default="", repr=False)
     proven: str = ""
+    catalogue: str = ""
+    fit: Fit | None = field(default=None, repr=False)
 
     def interval(self, confidence: float = 0.95) -> tuple[Any, Any]:
         """Return the ends of an interval that contains the raw answer, in the form of the answer itself.
@@ -209,9 +216,15 @@ class Release:
         rows: Rows = [
             ("promise", promise(self.epsilon, self.delta, self.gamma, self.proven)),
             *([] if self.proven else [average, ("it may fail for", for_whom(self.gamma, self.n))]),
+            *([("sensitivity is", self.fit.words)] if self.fit else []),
             ("noise" if scaled else "mechanism", f"{self.mechanism}{scaled}"),
             *([("sensitivity", f"{self.sensitivity:.4g}{'' if self.proven else sampled}")] if scaled else []),
             ("records", f"n={self.n:,}"),
+            *(
+                [("catalogue", f"{self.catalogue}, one gamma for all its questions")]
+                if self.catalogue
+                else []
+            ),
         ]
         chart = None
         with contextlib.suppress(SettingsError):  # this answer has no interval
@@ -219,9 +232,6 @@ class Release:
             within = amount(self._widths(self._parts()[1], 0.95))
             rows.insert(0, ("within", f"± {within} of the raw answer, with 95% probability"))
         return Card("private answer", rows, chart, lead=preview(self.value))
-
-    def _repr_html_(self) -> str:
-        return self.card().html()
 
     def __repr__(self) -> str:
         delta = f", delta={self.delta:g}" if self.delta else ""
@@ -232,7 +242,8 @@ class Release:
         facts = (
             f"epsilon={self.epsilon:g}{delta}, "
             f"{f'differentially private {self.proven}' if self.proven else gammas}, "
-            f"{self.mechanism}{scale}, n={self.n}"
+            f"{self.mechanism}{scale}, n={self.n}{f', of {self.catalogue!r}' if self.catalogue else ''}"
+            f"{f', {self.fit.words}' if self.fit else ''}"
         )
         return f"Release({value}, {facts})" if "\n" not in value else f"Release({facts}, value=\n{value})"
 

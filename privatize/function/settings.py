@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 from privatize.calibration import streams
 from privatize.calibration.evaluators.base import LARGEST, PairFunction
 from privatize.calibration.evaluators.batched import Batch, check_batch
+from privatize.calibration.fit import Fit
 from privatize.calibration.order_statistic import SMALLEST
 from privatize.config.policy import Policy, lenient
 from privatize.data import support as domains
@@ -71,6 +72,7 @@ class Settings:
     coins: tuple[str, ...] = ()
     domain: Literal["clip", "as-is"] | None = None  # None if it is not known yet what P is
     min_sensitivity: float | None = None
+    fit: Fit | None = None  # by how much a check of P widens the estimate
     seed: int | None = None
     version: str | None = None
     timeout: float | None = None
@@ -147,6 +149,7 @@ class Settings:
             ("mechanism", repr(self.mechanism)),
             *([("P", law), ("private records", clipped)] if needs_p else []),
             *([] if self.plan is None else self._cost(self.plan)),
+            *([] if self.fit is None else [("estimates are", self.fit.words)]),
         ]
         if self.budget is not None:
             rows.append(("budget", repr(self.budget)))
@@ -160,10 +163,10 @@ class Settings:
 
     def _identity(self) -> list[Any]:
         """Return what an estimate depends on: not where it is made or stored, progress, or budget."""
-        # A bound comes last: without one the list is what it was before there could be one.
+        # A bound and a fit come last: without them the list is what it was before there could be any.
         options = (each.name for each in fields(self) if each.init and not each.metadata)
-        named = [getattr(self, name) for name in options if name != "sensitivity"]
-        extra = [each for each in (self.support_to_clip, self.sensitivity) if each is not None]
+        named = [getattr(self, name) for name in options if name not in ("sensitivity", "fit")]
+        extra = [each for each in (self.support_to_clip, self.sensitivity, self.fit) if each is not None]
         return [*named, *extra, self.plan]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -267,7 +270,7 @@ def _is_bound(value: Any) -> bool:
 
 
 # Options that are about a sampled estimate, and what they are if nobody sets them.
-_SAMPLED = ("bound", "samples", "pair", "batch", "min_sensitivity")
+_SAMPLED = ("bound", "samples", "pair", "batch", "min_sensitivity", "fit")
 _DEFAULTS = {each.name: each.default for each in fields(Settings)}
 _DOMAINS = ("clip", "as-is")
 _BOUND = "a finite number > 0, or a function of n. It bounds how far one record can move the answer"
@@ -282,6 +285,7 @@ _CHECKS: dict[str, _Check] = {
     "min_sensitivity": _optional(
         _number(f"a number between {SMALLEST:g} and {LARGEST:g}. It is a floor", SMALLEST, LARGEST)
     ),
+    "fit": _optional(_one_of("a Fit, made by check_fit()", lambda value: isinstance(value, Fit))),
     "domain": _optional(
         _one_of("'clip' or 'as-is'", lambda value: isinstance(value, str) and value in _DOMAINS)
     ),

@@ -1,5 +1,6 @@
 """Encode what code can read beyond what it refers to: in modules, in patched libraries, in the process."""
 
+import itertools
 import sys
 import types
 from collections.abc import Iterator
@@ -12,10 +13,18 @@ from privatize.identity.graph import ATOMS, NOTHING, is_simple
 from privatize.identity.origin import attribute_of, name_of, origin, owner_of
 from privatize.identity.settings import PROCESS, settings_for
 
-Done = set[tuple[int, str]]
-
 _WRITTEN_BY_PYTHON = words("__builtins__ __loader__ __spec__ __cached__ __warningregistry__ __file__")
 LOGGED = words("isEnabledFor getEffectiveLevel level disabled handlers hasHandlers")
+
+
+class Done(set[tuple[int, str]]):
+    """The names that were looked up already, with the ids of what they were looked up in."""
+
+    def new(self, owner: Any, name: str) -> bool:
+        """Tell whether a name is looked up for the first time."""
+        before = len(self)
+        self.add((id(owner), name))
+        return len(self) > before
 
 
 def complete(encoder: Encoder) -> None:
@@ -35,14 +44,17 @@ def complete(encoder: Encoder) -> None:
 
 def follow(encoder: Encoder) -> None:
     """Encode what can be found by the names that were met, until nothing new turns up."""
-    done: Done = set()
+    done = Done()
     while True:
+        before = len(done)
         ways = [name for name in encoder.met.attributes if name.startswith("anything by ")]
         if ways and not encoder.narrow:
             encoder.doubt(f"code that can look up {min(ways)}")
-        steps = (_modules, _subclasses, _evaluated, _installed_values)
-        new = [step(encoder, done) for step in steps]
-        if not any(new) and not _accessors(encoder, done):
+        for step in (_modules, _subclasses, _evaluated, _installed_values):
+            step(encoder, done)
+        if len(done) == before:
+            _accessors(encoder, done)
+        if len(done) == before:
             return
 
 
@@ -55,29 +67,24 @@ def wanted_from(encoder: Encoder, module: types.ModuleType) -> set[str]:
     return set(vars(module)) - _WRITTEN_BY_PYTHON if computed else met.attributes
 
 
-def _modules(encoder: Encoder, done: Done) -> bool:
-    """Encode every attribute of the user's own modules that code names; tell whether any are new."""
+def _modules(encoder: Encoder, done: Done) -> None:
+    """Encode every attribute of the user's own modules that code names."""
     new = [
         (module, name)
         for module in sorted(encoder.met.modules.values(), key=name_of)
         for name in sorted(wanted_from(encoder, module) & vars(module).keys())
-        if (id(module), name) not in done
+        if done.new(module, name)
     ]
     for module, name in new:
-        done.add((id(module), name))
         encoder.labelled(f"{name_of(module)}.{name}", encoder.lookup(module, name))
-    return bool(new)
 
 
-def _subclasses(encoder: Encoder, done: Done) -> bool:
+def _subclasses(encoder: Encoder, done: Done) -> None:
     """Encode the user's own classes that `__subclasses__` finds."""
-    if encoder.narrow or "__subclasses__" not in encoder.met.attributes:
-        return False
-    new = [kind for at, kind in encoder.met.classes.items() if (at, "__subclasses__") not in done]
-    for kind in new:
-        done.add((id(kind), "__subclasses__"))
-        encoder.encode(list(_derived(kind)))
-    return bool(new)
+    named = not encoder.narrow and "__subclasses__" in encoder.met.attributes
+    for kind in list(encoder.met.classes.values()) if named else ():
+        if done.new(kind, "__subclasses__"):
+            encoder.encode(list(_derived(kind)))
 
 
 def _derived(value: type) -> Iterator[type]:
@@ -88,26 +95,22 @@ def _derived(value: type) -> Iterator[type]:
         yield from _derived(kind)
 
 
-def _evaluated(encoder: Encoder, done: Done) -> bool:
+def _evaluated(encoder: Encoder, done: Done) -> None:
     """Encode globals that are named in strings which code evaluates."""
     names = sorted(name[1:] for name in encoder.met.attributes if name.startswith("@"))
-    scopes = list(encoder.met.scopes.values())
-    new = [(scope, name) for scope in scopes for name in names if (id(scope), name) not in done]
-    for scope, name in new:
-        done.add((id(scope), name))
-        if name in scope:
+    for scope, name in itertools.product(list(encoder.met.scopes.values()), names):
+        if done.new(scope, name) and name in scope:
             encoder.met.lookups.add(f"@{name}")
             encoder.labelled(name, None if encoder.narrow else scope[name])
-    return bool(new)
 
 
-def _installed_values(encoder: Encoder, done: Done) -> bool:
+def _installed_values(encoder: Encoder, done: Done) -> None:
     """Encode values in installed modules, and in objects there, whose names are in the code.
 
     Code may read them in any way: by a local name, or as an argument of a helper. Functions of libraries are
     left out, because they have a version.
     """
-    names, before = sorted(encoder.met.attributes), len(done)
+    names = sorted(encoder.met.attributes)
     owners = sorted(encoder.met.versioned.values(), key=name_of)
     waiting: list[tuple[Any, str, int]] = [(owner, name_of(owner), 4) for owner in owners]
     seen, found = {id(owner) for owner in owners}, []
@@ -122,10 +125,8 @@ def _installed_values(encoder: Encoder, done: Done) -> bool:
                 seen.add(id(value))
                 waiting.append((value, f"{label}.{name}", left - 1))
     for owner, name, label, value in found:
-        if (id(owner), name) not in done and not _stays_here(encoder, owner, name, value):
-            done.add((id(owner), name))
+        if not _stays_here(encoder, owner, name, value) and done.new(owner, name):
             _patch(encoder, label, value)
-    return len(done) > before
 
 
 def _values_of(encoder: Encoder, owner: Any, names: list[str]) -> Iterator[tuple[str, Any]]:
@@ -158,20 +159,18 @@ def _stays_here(encoder: Encoder, owner: Any, name: str, value: Any) -> bool:
     return not fixed and is_value(value) and origin(name_of(owner)) == "python"
 
 
-def _accessors(encoder: Encoder, done: Done) -> bool:
+def _accessors(encoder: Encoder, done: Done) -> None:
     """Encode attributes of libraries' classes that code names, if they are the user's own."""
     names = {name for name in encoder.met.attributes if not name.startswith("__")}
-    scopes, before = scopes_of(encoder.libraries, encoder.met.installed), len(done)
+    scopes = scopes_of(encoder.libraries, encoder.met.installed)
     found = [(name, at) for at, (_, scope) in enumerate(scopes) for name in names & scope.keys()]
     for kind, _ in scopes if encoder.read is not None else ():
         for name in names:
             encoder.lookup(kind, name)
     for name, at in sorted(found):
         kind, scope = scopes[at]
-        if (id(kind), name) not in done and is_own(scope[name]):
-            done.add((id(kind), name))
+        if is_own(scope[name]) and done.new(kind, name):
             _patch(encoder, f"{kind.__name__}.{name}", scope[name])
-    return len(done) > before
 
 
 def _patch(encoder: Encoder, label: str, value: Any) -> None:

@@ -1,19 +1,13 @@
 """Recognize columns of private data by their content: copies, parts, and numbers computed from them."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privatize.data.clipping import is_missing
+from privatize.data.clipping import Array, is_missing
 from privatize.data.parts import comparable
 from privatize.identity.memory import is_scalar
-
-Array = NDArray[Any]
 
 FEW = 8
 """Fewer values than this are not compared by content: constants could equal them by accident."""
@@ -54,7 +48,7 @@ class Copies:
         return any(_distinctive(_numbered(each)) for each in found)
 
     @functools.cached_property
-    def _columns(self) -> list[_Column]:
+    def _columns(self) -> "list[_Column]":
         return [_Column(column) for each in self._arrays for column in _flat(each, _WIDE)]
 
     @functools.cached_property
@@ -105,7 +99,7 @@ class _Column:
         """Its values, as numbers."""
         return _numbered(self._column)
 
-    def overlaps(self, private: _Column, lists: bool) -> bool:
+    def overlaps(self, private: "_Column", lists: bool) -> bool:
         """Tell whether this column or a private one has the other's values.
 
         They may be in any order, or some in a row, or some measured ones. Numbers that rise and fall with the
@@ -126,7 +120,7 @@ class _Column:
         repeated = len(np.unique(private.values)) < len(private.values) / 2
         return not (way == "measured" and repeated) and not _code_book(self.values, private.values)
 
-    def permutes(self, private: _Column) -> bool:
+    def permutes(self, private: "_Column") -> bool:
         """Tell whether this has every measured number of a private column once, and no other."""
         one, own = self.values, private.values
         if len(one) != len(own) or len(one) < _SOME or one.dtype != own.dtype or not _measured(one):

@@ -4,8 +4,6 @@ The modules `values`, `functions`, `classes`, `compiled` and `objects` encode th
 register their functions here.
 """
 
-from __future__ import annotations
-
 import hashlib
 import types
 from collections.abc import Callable, Set
@@ -83,6 +81,8 @@ class Met:
         Globals of code that evaluates strings.
     later : set of (frozenset of str, callable)
         State that counts only if code has one of the names in it: these names, and what reads the state.
+    opaque : set of str
+        Classes of the budgets, ledgers, catalogues and sealed data.
     """
 
     modules: dict[int, types.ModuleType] = field(default_factory=dict)
@@ -96,8 +96,9 @@ class Met:
     versioned: dict[int, types.ModuleType] = field(default_factory=dict)
     scopes: dict[int, dict[str, Any]] = field(default_factory=dict)
     later: set[tuple[frozenset[str], Callable[[], str]]] = field(default_factory=set)
+    opaque: set[str] = field(default_factory=set)
 
-    def merge(self, other: Met) -> None:
+    def merge(self, other: "Met") -> None:
         """Add what another walk has met."""
         for name, found in vars(other).items():
             vars(self)[name].update(found)

@@ -96,12 +96,15 @@ class Reach(NamedTuple):
     lookups : set of str
         Names in the code that look things up at run time (``globals``, ``vars``, ``eval``), so that it is
         not known what they find.
+    opaque : set of str
+        Classes of the budgets, ledgers, catalogues and sealed data that it can reach.
     """
 
     digest: str
     modules: dict[str, set[str]]
     owners: set[str]
     lookups: set[str]
+    opaque: set[str]
 
 
 def reach(value: Any, *, version: str | None = None) -> Reach:
@@ -118,7 +121,7 @@ def reach(value: Any, *, version: str | None = None) -> Reach:
     encoder = Encoder(version, narrow=True)
     digest, met = _encode(encoder, value), encoder.met
     wanted = {name_of(module): wanted_from(encoder, module) for module in met.modules.values()}
-    return Reach(digest, wanted, met.owners, met.lookups)
+    return Reach(digest, wanted, met.owners, met.lookups, met.opaque)
 
 
 def token(value: Any, label: str, *, private: Private | None = None, **options: Any) -> str | None:

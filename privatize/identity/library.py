@@ -2,8 +2,8 @@
 
 import functools
 import hashlib
+import inspect
 import os
-import sys
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -62,7 +62,7 @@ def sources() -> str:
 
 def outside() -> int:
     """Return the stack level of the first caller outside this library, for warnings."""
-    here, frame, level = f"{_ROOT}{os.sep}", sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(here):
+    here, frame, level = f"{_ROOT}{os.sep}", inspect.currentframe(), 0
+    while frame is not None and frame.f_back and frame.f_code.co_filename.startswith(here):
         frame, level = frame.f_back, level + 1
     return level

@@ -9,13 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privatize.data.clipping import is_missing, objects
-from privatize.data.parts import columns_of
+from privatize.data.clipping import Array, is_missing, objects
+from privatize.data.parts import as_array, columns_of
 from privatize.identity.graph import ATOMS
 
-Array = NDArray[Any]
 Range = tuple[int, int]
 
 CODE = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, type)
@@ -91,8 +89,7 @@ def arrays(value: Any) -> Iterator[Array]:
         elif isinstance(value, LISTED):
             yield from _listed(value)
         elif where == "torch" and hasattr(value, "detach"):
-            made = value.detach().cpu()
-            yield (made.float() if made.is_floating_point() and made.element_size() == 2 else made).numpy()
+            yield as_array(value)
         elif where == "scipy" and hasattr(value, "tocsr"):
             yield from _sparse(value)
             if np.prod(value.shape) <= _DENSE:

@@ -24,8 +24,6 @@ from privatize.identity.origin import attribute_of, is_compiled, module_of, orig
 from privatize.identity.reachable import DeclaredValues, could_be_data
 from privatize.identity.values import array, scalar, sequence
 
-__all__: list[str] = []
-
 _MADE_BY_VECTORIZE = ("_ufunc", "_init_stage_2")
 _COLLECTIONS = (dict, list, tuple, set, frozenset)
 _MOST = 1024  # encodings that are cached
@@ -70,6 +68,7 @@ def _ours(encoder: Encoder, value: Any, kind: Any) -> bool:
             encoder.compare(each)
     elif getattr(kind, "opaque", False):
         encoder.text("a budget, a ledger or sealed data, on which no answer depends")
+        encoder.met.opaque.add(kind.__name__)
     elif hasattr(kind, "_identity"):
         encoder.text(tag_of(kind))
         encoder.encode(value._identity())

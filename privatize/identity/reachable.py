@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 
 from privatize.data import frames
+from privatize.data.clipping import Array
 from privatize.data.parts import columns_of, comparable
 from privatize.identity import memory
 from privatize.identity.copies import FEW, Copies
 from privatize.identity.graph import ATOMS
-from privatize.identity.memory import CODE, LISTED, Array
+from privatize.identity.memory import CODE, LISTED
 from privatize.samplers.public import bootstraps
 
 _MOST = 10_000  # objects that are searched, starting from one that cannot be encoded

@@ -1,7 +1,5 @@
 """The Bernstein mechanism: release a function on the unit cube."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable
@@ -119,7 +117,7 @@ class Bernstein(BaseMechanism):
             )
         return grid.laplace(vector, enlarged, epsilon, np.zeros(len(vector), dtype=np.bool_))
 
-    def wrap(self, vector: Vector) -> BernsteinPolynomial:
+    def wrap(self, vector: Vector) -> "BernsteinPolynomial":
         """Return the polynomial through the noised values."""
         return BernsteinPolynomial.through(vector.reshape((self.lattice + 1,) * self.dimension), self.order)
 
@@ -142,7 +140,7 @@ class BernsteinPolynomial:
     coefficients: NDArray[np.float64]
 
     @classmethod
-    def through(cls, values: NDArray[np.float64], order: int = 1) -> BernsteinPolynomial:
+    def through(cls, values: NDArray[np.float64], order: int = 1) -> "BernsteinPolynomial":
         """Return the Bernstein approximation, of iterated order, of values on a lattice.
 
         With B the Bernstein operator, order h is I - (I - B)^h, that is, the sum over i = 1..h

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Never
 
 import numpy as np
@@ -22,7 +22,7 @@ _WIDEST = 1e9  # how many times a weight may be another: every number needs a sh
 _UNITS = 2**30  # of the range of a number, for the mean: totals of all blocks are exact floats
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Blocks(BaseMechanism):
     """Run any function on b disjoint blocks of people, and release a private median of its b answers.
 
@@ -62,7 +62,7 @@ class Blocks(BaseMechanism):
     {'mean': 41.5, 'oldest': 93}
     """
 
-    structure: Structure
+    structure: Structure = field(hash=False)
     lows: tuple[float, ...]
     highs: tuple[float, ...]
     blocks: int | Literal["auto"]
@@ -118,15 +118,6 @@ class Blocks(BaseMechanism):
         if max(map(len, parts)) > 60 or "\n" in parts[0] + parts[1]:
             parts = [f"<{len(self.lows)} numbers>"] * 2
         return f"Blocks({', '.join([*parts, *(f'{k}={v!r}' for k, v in self._options().items())])})"
-
-    def _state(self) -> tuple[Any, ...]:
-        return self.structure.to_json(), self.lows, self.highs, self.blocks, self.aggregate, self.weights
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Blocks) and self._state() == other._state()
-
-    def __hash__(self) -> int:
-        return hash(self._state()[1:])
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A structure forgets its classes when it is copied, so the bounds are copied instead.

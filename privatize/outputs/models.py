@@ -5,8 +5,6 @@ the same for every dataset. Noise is added to the learned numbers that are on th
 estimator has learned is left out. scikit-learn is not imported here before one of its objects turns up.
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import json

@@ -4,10 +4,9 @@ A structure comes from calibration, never from the private output, so nothing ab
 in types, key order or shapes. It is stored as JSON.
 """
 
-from __future__ import annotations
-
 import enum
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.data.clipping import cast_numbers
+from privatize.data.parts import as_array
 
 Vector = NDArray[np.float64]
 Describe = Callable[[Any], "Structure"]
@@ -57,7 +57,7 @@ class Structure(ABC):
         """Return the structure of an output, or None if this is not the node for it."""
 
     @abstractmethod
-    def match(self, value: Any, how: Reading, found: list[tuple[Leaf, Any]], /) -> None:
+    def match(self, value: Any, how: Reading, found: "list[tuple[Leaf, Any]]", /) -> None:
         """Append the numbers and arrays of an output and their nodes, or raise `StructureChanged`."""
 
     @abstractmethod
@@ -73,11 +73,11 @@ class Structure(ABC):
         """The name of the node in stored JSON."""
         return self.tags[0]
 
-    def nodes(self) -> Iterator[Structure]:
+    def nodes(self) -> "Iterator[Structure]":
         """Iterate over this node and all inside it, in the order of the flat vector."""
         yield self
 
-    def leaves(self) -> list[Leaf]:
+    def leaves(self) -> "list[Leaf]":
         """Return the numbers and arrays, in the order of the flat vector."""
         return [node for node in self.nodes() if isinstance(node, Leaf)]
 
@@ -174,7 +174,7 @@ class Leaf(Structure):
     def dtype_name(self) -> str:
         return np.dtype(self.dtype).name
 
-    def match(self, value: Any, _: Reading, found: list[tuple[Leaf, Any]], /) -> None:
+    def match(self, value: Any, _: Reading, found: "list[tuple[Leaf, Any]]", /) -> None:
         found.append((self, value))
 
     def flatten(self, value: Any, *, learn: bool = False) -> Vector:  # noqa: ARG002 - nothing to learn
@@ -274,7 +274,7 @@ class Tensor(Array):
     def of(cls, value: Any, describe: Describe, /) -> Self | None:
         if not _is_tensor(value):
             return None
-        array: Any = describe(_numpy(value))
+        array: Any = describe(as_array(value))
         return cls(array.dtype, array.shape, str(value.dtype).removeprefix("torch."))
 
     @property
@@ -282,7 +282,7 @@ class Tensor(Array):
         return self.torch_dtype
 
     def numbers(self, value: Any) -> Vector:
-        return super().numbers(_numpy(value) if _is_tensor(value) else None)
+        return super().numbers(as_array(value) if _is_tensor(value) else None)
 
     def build(self, vector: Vector, /) -> Any:
         import torch
@@ -292,14 +292,8 @@ class Tensor(Array):
 
 
 def _is_tensor(value: Any) -> bool:
-    kind = type(value)
-    return (kind.__module__, kind.__name__) in (("torch", "Tensor"), ("torch.nn.parameter", "Parameter"))
-
-
-def _numpy(tensor: Any) -> NDArray[Any]:
-    own = tensor.detach().cpu()
-    narrow = str(own.dtype) in ("torch.bfloat16", "torch.float16")
-    return np.asarray((own.float() if narrow else own).numpy())
+    torch = sys.modules.get("torch")
+    return torch is not None and type(value) in (torch.Tensor, torch.nn.Parameter)
 
 
 # -- containers of other nodes --

@@ -1,7 +1,5 @@
 """What several answers cost together: sums, and tighter bounds where they are proven. Pure arithmetic."""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Mapping
@@ -13,7 +11,7 @@ import numpy as np
 
 from privatize.errors import SettingsError
 from privatize.planning.bounds import exact
-from privatize.planning.gaussian import least_epsilon
+from privatize.planning.gaussian import least_epsilon, log2_1p_exp
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class Cost:
     average: Fraction = Fraction(0)
 
     @classmethod
-    def of(cls, epsilon: float, delta: float, gamma: float) -> Cost:
+    def of(cls, epsilon: float, delta: float, gamma: float) -> "Cost":
         """Return floating-point numbers as a cost."""
         return cls(exact(epsilon), exact(delta), exact(gamma))
 
@@ -41,17 +39,17 @@ class Cost:
         """All of them, in the order of the fields."""
         return self.epsilon, self.delta, self.gamma, self.average
 
-    def __add__(self, other: Cost) -> Cost:
+    def __add__(self, other: "Cost") -> "Cost":
         return Cost(*map(operator.add, self.numbers, other.numbers))
 
-    def __sub__(self, other: Cost) -> Cost:
+    def __sub__(self, other: "Cost") -> "Cost":
         return Cost(*map(operator.sub, self.numbers, other.numbers))
 
-    def fits(self, cap: Cost) -> bool:
+    def fits(self, cap: "Cost") -> bool:
         """Tell whether no component is above the cap's."""
         return self.epsilon <= cap.epsilon and self.delta <= cap.delta and self.gamma <= cap.gamma
 
-    def larger(self, other: Cost) -> Cost:
+    def larger(self, other: "Cost") -> "Cost":
         """Return the larger of each component."""
         return Cost(*map(max, self.numbers, other.numbers))
 
@@ -121,6 +119,79 @@ def tight(counts: Mapping[str, int], delta: float) -> float:
     return max(0.0, min(found)) * (1 + 1e-9)  # a margin for the rounding of all of this
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """What releases cost together whose ε and δ may depend on earlier answers, with tight bounds.
+
+    Gaussian releases are dominated by one Gaussian release with (Δ/σ)² = R as long as Σ(Δᵢ/σᵢ)² stays below
+    an R that was fixed beforehand. Everything else is added up. The smaller of two such bounds is none: who
+    knows the answers so far could steer towards whichever is more favourable to them.
+
+    Attributes
+    ----------
+    epsilon, delta : Fraction
+        The sums of everything that is not Gaussian.
+    ratio : float
+        Σ(Δᵢ/σᵢ)² of what is Gaussian.
+    distance : float
+        The sum of the total-variation distances of discrete Gaussian noise from the continuous one.
+
+    References
+    ----------
+    Smith & Thakurta 2022, arXiv 2210.17520, "Fully adaptive composition for Gaussian differential privacy".
+    """
+
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    ratio: float = 0.0
+    distance: float = 0.0
+
+    @classmethod
+    def of(cls, counts: Mapping[str, int]) -> "Chosen":
+        """Return what the counted releases are together."""
+        found = cls()
+        for kind, count in counts.items():
+            name, *numbers = kind.split()
+            if name == "dp":
+                epsilon, delta = (count * exact(float(number)) for number in numbers)
+                found += cls(epsilon, delta)
+            elif name != "catalogue":  # earlier ledgers did not write the distance down
+                sigma, distance = (*map(float, numbers), math.inf)[:2]
+                found += cls(ratio=count / sigma**2, distance=count * distance)
+        return found
+
+    def __add__(self, other: "Chosen") -> "Chosen":
+        return Chosen(*map(operator.add, self._numbers, other._numbers))
+
+    def larger(self, other: "Chosen") -> "Chosen":
+        """Return the larger of each component."""
+        return Chosen(*map(max, self._numbers, other._numbers))
+
+    @property
+    def _numbers(self) -> tuple[Any, ...]:
+        return self.epsilon, self.delta, self.ratio, self.distance
+
+    @property
+    def sigma(self) -> float:
+        """σ/Δ of the one Gaussian release that all Gaussian ones are together, rounded down."""
+        return 1 / (math.sqrt(self.ratio) * (1 + 1e-12))
+
+    def epsilon_at(self, cap: Cost) -> float:
+        """Return the ε of all of them at the δ of a cap; infinity if they do not fit for another reason.
+
+        What is not Gaussian was released before, so what it leaves of the caps is fixed. Of δ, 2⁻¹⁰ of what
+        is left is for distances: two limits, each fixed beforehand, and not a sum of two amounts.
+        """
+        if not self.ratio:
+            return float(self.epsilon)
+        epsilon, delta = float(cap.epsilon - self.epsilon), float(cap.delta - self.delta)
+        if epsilon < 0 or delta <= 0 or self.distance == math.inf:
+            return math.inf
+        if math.log2(self.distance or 1e-300) + log2_1p_exp(epsilon) > math.log2(delta) - 10:
+            return math.inf
+        return float(self.epsilon) + least_epsilon(self.sigma, delta * (1 - 2**-10)) * (1 + 1e-9)
+
+
 def _as_one_gaussian(counts: Mapping[str, int], delta: float) -> float:
     """Return the ε of Gaussian releases together, exactly; infinity if that is not known.
 
@@ -128,20 +199,15 @@ def _as_one_gaussian(counts: Mapping[str, int], delta: float) -> float:
     noise their distribution, on each of two neighbours, is off by at most the sum τ of all total-variation
     distances, so they are (ε, δ₀ + (1 + e^ε) τ)-private.
     """
-    ratio, distance = 0.0, 0.0
-    for kind, count in counts.items():
-        name, *numbers = kind.split()
-        if name != "gaussian" or len(numbers) < 2:  # earlier ledgers did not write the distance down
-            return math.inf
-        ratio += count / float(numbers[0]) ** 2
-        distance += count * float(numbers[1])
-    sigma = 1 / (math.sqrt(ratio) * (1 + 1e-12))
+    if not all(kind.startswith("gaussian ") for kind in counts):
+        return math.inf
+    found = Chosen.of(counts)
     taken = 0.0  # how much of δ the distances take
-    while taken < delta:
-        epsilon = least_epsilon(sigma, delta - taken)
+    while taken < delta and found.distance < math.inf:
+        epsilon = least_epsilon(found.sigma, delta - taken)
         if epsilon > 600:  # e^ε τ takes all of δ
             return math.inf
-        needed = (1 + math.exp(epsilon)) * distance * (1 + 1e-12)
+        needed = (1 + math.exp(epsilon)) * found.distance * (1 + 1e-12)
         if needed <= taken:
             return epsilon
         taken = 1.001 * needed

@@ -5,8 +5,6 @@ import math
 from privatize.planning.bounds import LEAST_GAMMA, Bounding, Point, exact
 from privatize.planning.tolerance import Tolerance
 
-__all__: list[str] = []  # see privatize.planning.plan
-
 
 class Marginal(Bounding):
     """The bound from exchangeability. It has no rho."""

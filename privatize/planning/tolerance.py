@@ -5,8 +5,6 @@ import math
 from privatize.errors import PlanError
 from privatize.planning.bounds import LEAST_GAMMA, Bounding, Point, bisect, exact, first
 
-__all__: list[str] = []  # see privatize.planning.plan
-
 # A computed tail must be below rho by this relative margin, which covers its rounding.
 _MARGIN = 1e-12
 # Below these the tail is summed term by term with `math` alone (see `_tail`).
@@ -121,15 +119,10 @@ class Tolerance(Bounding):
     def of_both(self, gamma: float, m: int, rho: float | None) -> Point | None:
         if not self._feasible(m, 1, gamma, rho):
             return None
-        low, high = 1, m + 1  # feasibility is monotone in j as well
-        guess = int(gamma * m) + 2
-        if guess < high:  # at most gamma*m of m gaps may lie above: the density's mode
-            high = guess if not self._feasible(m, guess, gamma, rho) else high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self._feasible(m, middle, gamma, rho) else (low, middle)
-        chosen = _smallest_rho(m, low, gamma) if rho is None else rho
-        return Point(gamma, m, m - low + 1, chosen)
+        # Feasibility is monotone in j as well; for a balanced m, the largest j is half of gamma * m.
+        most = first(int(gamma * m / 2) + 1, lambda j: not self._feasible(m, j, gamma, rho)) - 1
+        chosen = _smallest_rho(m, most, gamma) if rho is None else rho
+        return Point(gamma, m, m - most + 1, chosen)
 
     def of_m(self, m: int, rho: float | None) -> Point:
         if m == 1 and rho is None:

@@ -1,4 +1,4 @@
-"""report(): a private function's promise, as one page that can be handed on."""
+"""report(): the promise of a private function or a catalogue, as one page that can be handed on."""
 
 import html
 import inspect
@@ -25,6 +25,7 @@ from privatize.display.figures import amount, round_up
 from privatize.errors import SettingsError
 from privatize.function.asking import miscounted, questions
 from privatize.function.calibrator import Estimate
+from privatize.function.catalogue import Catalogue
 from privatize.function.private_function import PrivateFunction
 from privatize.function.release import error_of
 from privatize.function.strength import words_of
@@ -32,6 +33,7 @@ from privatize.mechanisms import Bernstein, Exponential
 from privatize.mechanisms.weighted import weighted
 from privatize.outputs.structure import Number
 from privatize.planning.groups import for_whom, gamma_for
+from privatize.reports.catalogue_page import sections
 from privatize.samplers.families import Family
 
 _Known = Sensitivity | ProvenBound
@@ -47,7 +49,7 @@ _MEANING: dict[type, str] = {
 
 @dataclass(frozen=True)
 class Report:
-    """A page about a private function: `report` makes it.
+    """A page about a private function or a catalogue: `report` makes it.
 
     Attributes
     ----------
@@ -78,8 +80,8 @@ class Report:
 
 
 def report(
-    function: PrivateFunction[..., Any],
-    n: int | list[int],
+    function: PrivateFunction[..., Any] | Catalogue,
+    n: int | list[int] | None = None,
     /,
     *args: Any,
     audit: Audit | bool = False,
@@ -87,17 +89,18 @@ def report(
     known: float | None = None,
     **kwargs: Any,
 ) -> Report:
-    """Put a private function's promise on one page: what it is, what it costs, what it means.
+    """Put the promise of a private function or a catalogue on one page: what it is, costs and means.
 
     The page has the function and P, the plan, the gaps and the estimate, the noise and how far off
     answers are, failures in calibration, the audit and the ledger if there are any, and everything
     that is needed to reproduce it. It neither needs nor contains private data. With a budget, it lists which
-    functions were called, and on which datasets.
+    functions were called, and on which datasets. Of a catalogue, it has the questions, their promise, the
+    check of P, what was asked and what is left.
 
     Parameters
     ----------
-    function : PrivateFunction
-        The function.
+    function : PrivateFunction or Catalogue
+        The function, or a catalogue, which needs nothing else.
     n : int or list of int
         The number of records, or several.
     *args, **kwargs
@@ -121,12 +124,18 @@ def report(
     >>> report(mean, 1000, known=0.1).title
     'mean, n=1,000'
     """
+    if isinstance(function, Catalogue):
+        if any(each is not None for each in (n, budget, known)) or args or kwargs or audit is not False:
+            del n, args, kwargs  # it may be the data
+            raise SettingsError("report() of a catalogue takes nothing else: the catalogue has all of it.")
+        title = f"catalogue {function.name}"
+        return Report(title, page(f"privatize: {title}", sections(function.facts())))
     _check(function, audit, budget, known)
     wrong = miscounted("report", n)
     if wrong is not None:
         del n, args, kwargs  # it may be the data
         raise wrong
-    sizes = list(n) if isinstance(n, list | tuple) else [n]
+    sizes = [] if n is None else list(n) if isinstance(n, list | tuple) else [n]
     if not sizes:
         raise SettingsError("report() needs at least one number of records.")
     if function.definition.proven is not None:
@@ -155,7 +164,8 @@ def report(
 def _check(function: Any, audit: Any, budget: Any, known: Any) -> None:
     """Refuse wrong arguments of a report."""
     if not isinstance(function, PrivateFunction):
-        raise SettingsError(f"report() takes a private function, not a {type(function).__name__}.")
+        raise SettingsError(f"""report() takes a private function or a catalogue, not a
+            {type(function).__name__}.""")
     number = isinstance(known, int | float | np.integer | np.floating) and not isinstance(known, bool)
     if known is not None and not (number and 0 < known < math.inf):
         raise SettingsError(f"known={known!r} is not a sensitivity: it must be a finite number > 0.")

@@ -1,25 +1,21 @@
 """A change of a public distribution: another spread, other shares, more zeros and missing values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privatize.data import records
-from privatize.data.clipping import convert_values
+from privatize.data.clipping import Array, convert_values
 from privatize.data.columns import Column, array_of
-from privatize.data.editing import edited, leaves_of
+from privatize.data.parts import edited, leaves_of
 from privatize.data.support import is_pair, unwrap
 from privatize.errors import SamplerError
 from privatize.samplers.base import KINDS, Kind, Rng, Traits, draw, kind, support_of
 from privatize.samplers.parameters import Frozen, chosen
 
-Array = NDArray[Any]
 Draw = Callable[[int], Any]
 RATE = 0.25  # the smallest share of records that thinning may keep
 
@@ -127,12 +123,9 @@ class Change(Kind):
             return drawn
 
         def edit(name: str, column: Column, inside: Any) -> Column:
-            for step in self.swapped:
-                column = _swap(column, step, rng) if step[0] == name else column
-            for step in self.spread:
-                column = _spread(column, step, inside, rng) if step[0] == name else column
-            for step in self.added:
-                column = _add(column, step, rng) if step[0] == name else column
+            for act, steps in ((_swap, self.swapped), (_spread, self.spread), (_add, self.added)):
+                for step in steps:
+                    column = act(column, step, inside, rng) if step[0] == name else column
             return column
 
         return edited(drawn, edit, support)
@@ -193,9 +186,9 @@ def is_one_of(column: Column, values: tuple[Any, ...]) -> Array:
     return among if column.missing is None else among & ~column.missing
 
 
-def _swap(column: Column, step: Any, rng: Rng) -> Column:
+def _swap(column: Column, step: Any, _: Any, rng: Rng) -> Column:
     """Return a column in which half of some values are replaced by others."""
-    _, values, others, shares = step
+    values, others, shares = step[1:]
     size = len(column.values)
     which = chosen(shares, len(others), size, rng)
     half = rng.random(size) < 0.5
@@ -240,9 +233,9 @@ def _stays_inside(factor: Array, center: Array, support: Any) -> bool:
     return bool((inner[0] <= center).all() and (center <= inner[1]).all())
 
 
-def _add(column: Column, step: Any, rng: Rng) -> Column:
+def _add(column: Column, step: Any, _: Any, rng: Rng) -> Column:
     """Return a column in which some values have become 0, or missing."""
-    _, what, share = step
+    what, share = step[1:]
     new = rng.random(column.values.shape) < share.array
     if what == "zeros":
         return replace(column, values=np.where(new, column.values.dtype.type(0), column.values))

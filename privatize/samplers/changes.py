@@ -10,16 +10,14 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privatize.data.clipping import absent_in
+from privatize.data.clipping import Array, absent_in, are_integers
 from privatize.data.columns import Column
-from privatize.data.editing import leaves_of
+from privatize.data.parts import leaves_of
 from privatize.data.support import OneOf, coordinate, is_pair, unwrap
 from privatize.samplers.base import KINDS, Kind, origin_of, traits_of
 from privatize.samplers.change import RATE, Change, drawn_by, is_one_of, support_for
 
-Array = NDArray[Any]
 MOST_MEMBERS = 8  # of a family, for categories
 MORE = 0.1  # the share of values that become 0, or missing: more costs noise and covers no more real data
 _DRAWN = 16_384  # records from which medians and shares are computed
@@ -44,11 +42,7 @@ class _Leaf:
     @cached_property
     def is_integer(self) -> bool:
         """Whether all numbers are integers."""
-        values = self.column.values
-        if values.dtype.kind != "f":
-            return values.dtype.kind in "iu"
-        seen = values[np.isfinite(values)]
-        return bool((seen == np.rint(seen)).all())
+        return are_integers(self.column.values)
 
     @cached_property
     def numeric(self) -> bool:

@@ -2,18 +2,18 @@
 
 import contextlib
 import html
+import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privatize.data import support as domains
-from privatize.data.clipping import is_missing
-from privatize.data.parts import as_array, parts_of
+from privatize.data.clipping import Array, is_missing
+from privatize.data.columns import Column
+from privatize.data.parts import leaves_of, numbers_of
 from privatize.display.cards import Card
 from privatize.display.charts import Chart, Layer, axes, onto, svg
 from privatize.display.figures import figure
@@ -22,7 +22,6 @@ from privatize.planning.numbers import as_integer
 from privatize.samplers.base import Sampler, draw, support_of
 from privatize.samplers.parameters import as_code
 
-Array = NDArray[Any]
 _BARS = 30
 
 
@@ -110,45 +109,23 @@ def describe(sampler: Sampler, n: int, seed: int) -> Description:
     except (TypeError, ValueError):
         raise SamplerError(f"describe(seed={seed!r}): the seed is an integer >= 0.") from None
     drawn = draw(sampler, count, rng)
-    support = support_of(sampler)
-    rows = tuple(_row(name, values, inside) for name, values, inside in _columns("", drawn, support))
-    return Description(repr(sampler), count, seed, rows)
-
-
-def _columns(label: str, drawn: Any, support: Any) -> Iterator[tuple[str, Array, Any]]:
-    """Return name, values and support of every column of what was drawn."""
-    parts = parts_of(drawn)
-    if parts is None:
-        yield from _numbered(label, as_array(drawn), support)
-        return
-    aligned = isinstance(drawn, tuple)
-    shared = None if isinstance(drawn, dict | list | tuple) else support  # of a series
-    inside = dict(enumerate(support)) if aligned and isinstance(support, tuple) else support
-    for name, part in parts:
-        own = inside.get(name) if isinstance(inside, dict) else shared
-        shown = "Xy"[name] if aligned and len(parts) == 2 else str(name)
-        yield from _columns(f"{label}{shown}" if aligned else shown, part, own)
-
-
-def _numbered(label: str, values: Array, support: Any) -> Iterator[tuple[str, Array, Any]]:
-    """Return the columns of an array, at most 50, named by their position."""
-    if values.dtype == object:
-        values = _typed(values)
-    if values.ndim == 1:
-        yield label or "value", values, support
-        return
-    shape = values.shape[1:]
-    for at, column in enumerate(values.reshape(len(values), -1).T[:50]):
-        yield f"{label}[{at}]", column, domains.coordinate(support, shape, at)
+    leaves = leaves_of(drawn, support_of(sampler), every=True)
+    columns = ((label, Column(_typed(column.array())), inside) for label, column, inside in leaves)
+    rows = (_row(*each) for column in columns for each in itertools.islice(numbers_of(*column), 50))
+    return Description(repr(sampler), count, seed, tuple(rows))
 
 
 def _typed(values: Array) -> Array:
     """Return objects as an array of numbers or of dates if all of them are, and unchanged otherwise."""
+    if values.dtype != object:
+        return values
     items = [None if is_missing(value) else value for value in values.tolist()]
     if not any(isinstance(value, str | bool) for value in items):
-        for dtype in (np.float64, "M8[us]"):
+        for dtype in (None, np.float64, "M8[us]"):
             with contextlib.suppress(TypeError, ValueError):
-                return np.array(items, dtype=dtype)
+                made = np.array(items, dtype=dtype)
+                if made.dtype != object:
+                    return made
     return values
 
 

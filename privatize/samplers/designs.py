@@ -4,8 +4,6 @@ All of it is public: it follows from P, n, ε and what the user asks for. One re
 each group, so replacing it moves two counts of a group by one each.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """The base class of the library's samplers, and the distributions that its methods make."""
 
-from __future__ import annotations
-
 import abc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -17,13 +15,12 @@ from privatize.errors import DataError, SamplerError
 from privatize.planning.numbers import as_integer
 from privatize.samplers.alone import check_alone, number_by_number
 from privatize.samplers.base import KINDS, Kind, Rng, Traits, draw, kind, name_of, some
-from privatize.samplers.boxes import accepted, ends_for
 from privatize.samplers.change import Change, drawn_by, fitting, has_columns, support_for
 from privatize.samplers.changes import family_changes
 from privatize.samplers.describing import Description, describe
 from privatize.samplers.families import Family
 from privatize.samplers.given import Support, inside, show_support, value_of
-from privatize.samplers.parameters import Frozen, show
+from privatize.samplers.parameters import Frozen, accepted, ends_for, show
 
 
 class Distribution(Kind, abc.ABC):
@@ -80,7 +77,7 @@ class Distribution(Kind, abc.ABC):
             return cast("Column", self.drawn(n, rng, (wanted,))[wanted])
         return as_column(self, self.select(n, rng, wanted), n)
 
-    def narrowed(self, low: Frozen, high: Frozen) -> Distribution:
+    def narrowed(self, low: Frozen, high: Frozen) -> "Distribution":
         """Return the same distribution, restricted to a box."""
         return _Truncated(self, low, high)
 
@@ -90,7 +87,7 @@ class Distribution(Kind, abc.ABC):
 
     # -- distributions made from this one --
 
-    def map(self, function: Callable[[Any], Any], support: Any = None) -> Distribution:
+    def map(self, function: Callable[[Any], Any], support: Any = None) -> "Distribution":
         """Return the distribution of what a function makes of the records.
 
         Parameters
@@ -112,7 +109,7 @@ class Distribution(Kind, abc.ABC):
         check_alone(self, function)
         return made
 
-    def truncated(self, low: Any = None, high: Any = None) -> Distribution:
+    def truncated(self, low: Any = None, high: Any = None) -> "Distribution":
         """Return the same distribution, restricted to records between two bounds.
 
         Examples
@@ -129,7 +126,7 @@ class Distribution(Kind, abc.ABC):
         some(made, 10)  # raises if nothing can be drawn
         return made
 
-    def clip(self, low: Any = None, high: Any = None) -> Distribution:
+    def clip(self, low: Any = None, high: Any = None) -> "Distribution":
         """Return the distribution of the records moved to the nearest of two bounds, if they are outside.
 
         Examples
@@ -140,7 +137,7 @@ class Distribution(Kind, abc.ABC):
         """
         return _Clipped(self, *ends_for(self, "clip", low, high))
 
-    def changed(self, change: Change) -> Distribution:
+    def changed(self, change: Change) -> "Distribution":
         """Return the distribution of changed records: another P with the same support.
 
         `family` and the stress test make such changes, see `privatize.samplers.Change`.
@@ -182,7 +179,7 @@ class Distribution(Kind, abc.ABC):
         members = [("P", self), *((change.words, self.changed(change)) for change in family_changes(self))]
         return Family.of(members, f"{_show(self)}.family()")
 
-    def fixed(self, *, size: int) -> Distribution:
+    def fixed(self, *, size: int) -> "Distribution":
         """Return the same distribution for data that grows, of which `size` records are used.
 
         Whatever the number of private records, the function gets those `size` of them that a fixed public
@@ -199,7 +196,7 @@ class Distribution(Kind, abc.ABC):
             raise SamplerError(f"fixed(size={size!r}): the number of records must be an integer >= 1.")
         return Fixed(self, count)
 
-    def __getitem__(self, columns: str | list[str]) -> Distribution:
+    def __getitem__(self, columns: str | list[str]) -> "Distribution":
         """Return the distribution of one column, or of several."""
         known, support = names_of(self), self.support
         if known is None:
@@ -390,6 +387,15 @@ class Perturbed(Distribution):
 # --- for data that grows ----------------------------------------------------------------------
 
 
+def _and_fixed(name: str) -> Any:
+    """Return the method of a P of fixed size that makes another P, of the same size, as P's own does."""
+
+    def made(self: "Fixed", *args: Any, **kwargs: Any) -> Any:
+        return getattr(self.inner, name)(*args, **kwargs).fixed(size=self.size)
+
+    return made
+
+
 @kind("fixed size", "inner", view=True)
 class Fixed(Distribution):
     """The same distribution for data of which a fixed number of records is used."""
@@ -422,28 +428,8 @@ class Fixed(Distribution):
         rank = np.random.Generator(np.random.PCG64(20170806)).random(n)
         return np.sort(np.argpartition(rank, self.size - 1)[: self.size])
 
-    def __getitem__(self, columns: Any) -> Distribution:
-        return self.inner[columns].fixed(size=self.size)
-
-    def map(self, function: Callable[[Any], Any], support: Any = None) -> Distribution:
-        """Return what a function makes of the records, for the same number of them."""
-        return self.inner.map(function, support).fixed(size=self.size)
-
-    def truncated(self, low: Any = None, high: Any = None) -> Distribution:
-        """Return the same between two bounds, for the same number of records."""
-        return self.inner.truncated(low, high).fixed(size=self.size)
-
-    def clip(self, low: Any = None, high: Any = None) -> Distribution:
-        """Return the same moved between two bounds, for the same number of records."""
-        return self.inner.clip(low, high).fixed(size=self.size)
-
-    def changed(self, change: Change) -> Distribution:
-        """Return the distribution of changed records, for the same number of them."""
-        return self.inner.changed(change).fixed(size=self.size)
-
-    def family(self) -> Family:
-        """Return the family around the same P, for the same number of records."""
-        return self.inner.family().fixed(size=self.size)
+    map, truncated, clip = _and_fixed("map"), _and_fixed("truncated"), _and_fixed("clip")
+    changed, family, __getitem__ = _and_fixed("changed"), _and_fixed("family"), _and_fixed("__getitem__")
 
     def fixed(self, *, size: int) -> Distribution:
         """Return the same for another number of records."""

@@ -1,7 +1,5 @@
 """Families of P: several public distributions, under each of which a promise holds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
 from typing import Any
@@ -45,7 +43,7 @@ class Family(Kind):
     code: str = field(default="", compare=False)
 
     @classmethod
-    def of(cls, members: Iterable[tuple[str, Any]], code: str = "") -> Family:
+    def of(cls, members: Iterable[tuple[str, Any]], code: str = "") -> "Family":
         """Make a family of samplers with their names; an empty name becomes the sampler's code.
 
         `code` makes the same family, if there is shorter code than that of all members.
@@ -81,7 +79,7 @@ class Family(Kind):
         found = support_of(self.members[0])
         for at, member in enumerate(self.members):
             try:
-                found = domains.hull(found, support_of(member))
+                found = domains.join([found, support_of(member)], strict=True)
             except ValueError as error:
                 raise SamplerError(f"""{self._pair(at)} have supports that do not fit together: {error}. Only
                     bounds may differ. Give both the same columns and the same fixed values.""") from None
@@ -99,7 +97,7 @@ class Family(Kind):
         """Return which of n records are used, if all members use a fixed number of them."""
         return self.members[0].positions(n)  # type: ignore[attr-defined] # only asked if they have it
 
-    def each(self, change: Callable[[Any], Any], more: str = "") -> Family:
+    def each(self, change: Callable[[Any], Any], more: str = "") -> "Family":
         """Return the family of what a function makes of every member, under the same names.
 
         `more` is added to the code of the family.
@@ -107,15 +105,15 @@ class Family(Kind):
         members = zip(self.names, map(change, self.members), strict=True)
         return Family.of(members, self.code and more and f"{self.code}{more}")
 
-    def __getitem__(self, columns: str | list[str]) -> Family:
+    def __getitem__(self, columns: str | list[str]) -> "Family":
         """Return the family of one column, or of several."""
         return self.each(lambda member: member[columns], f"[{columns!r}]")
 
-    def fixed(self, *, size: int) -> Family:
+    def fixed(self, *, size: int) -> "Family":
         """Return the same family for data that grows, of which `size` records are used."""
         return self.each(lambda member: member.fixed(size=size), f".fixed(size={size})")
 
-    def without(self, *names: str | int) -> Family:
+    def without(self, *names: str | int) -> "Family":
         """Return the family without some members, by name or by number, from 0."""
         left = dict(zip(self.names, self.members, strict=True))
         for name in names:
@@ -126,7 +124,7 @@ class Family(Kind):
             del left[str(known)]
         return Family.of(left.items())
 
-    def adding(self, *members: Any, **named: Any) -> Family:
+    def adding(self, *members: Any, **named: Any) -> "Family":
         """Return the family with further members."""
         return Family.of([*self.items(), *flat(members, named)])
 

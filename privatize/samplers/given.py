@@ -1,7 +1,5 @@
 """A support that a user gave for what a function of theirs draws."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +19,7 @@ class Support:
     inside: tuple[Any, ...]
 
     @classmethod
-    def of(cls, given: Any) -> Support | None:
+    def of(cls, given: Any) -> "Support | None":
         """Read what a user wrote; None means that there is no support."""
         if given is None or isinstance(given, Support):
             return given
@@ -42,7 +40,7 @@ class Support:
         return cls._of_two(given)
 
     @classmethod
-    def _of_two(cls, given: Any) -> Support:
+    def _of_two(cls, given: Any) -> "Support":
         """Read a pair of bounds, or the supports of two aligned parts."""
         try:
             low, high = given

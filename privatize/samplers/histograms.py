@@ -4,9 +4,6 @@ A column's cells are public: they follow from its support and the atoms that a u
 exactly one cell. Everything after the noise is arithmetic on noisy counts, so it costs no privacy.
 """
 
-from __future__ import annotations
-
-import datetime as dt
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -15,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.data import support as domains
-from privatize.data.clipping import absent_in
+from privatize.data.clipping import Array, absent_in, are_integers
+from privatize.data.lists import to_array
 from privatize.errors import SamplerError
 from privatize.samplers.base import Kind, kind
 from privatize.samplers.parameters import Frozen
 
-Array = NDArray[Any]
 Vector = NDArray[np.float64]
 
 BINS = 32  # of a column that is learned by itself
@@ -86,13 +83,7 @@ class Cells(Kind):
     def _numbers(self, values: Array, absent: Array) -> Vector:
         """Return values as numbers on the line, 0 for missing ones."""
         if values.dtype.kind == "O":
-            listed = [
-                _naive(x) for x, missing in zip(values.tolist(), absent.tolist(), strict=True) if not missing
-            ]
-            found = np.zeros(len(values))
-            dtype = np.float64 if self.step in ("", "1") else f"M8[{self.step}]"
-            found[~absent] = np.array(listed, dtype=dtype).astype(np.float64)
-            return found
+            values, _ = to_array(values.tolist(), np.dtype("f8" if self.step in ("", "1") else "M8[us]"))
         if values.dtype.kind == "M":
             values = values.astype(f"M8[{self.step}]").astype(np.int64)
         found = values.astype(np.float64)
@@ -111,13 +102,6 @@ class Cells(Kind):
         steps: Array = np.minimum(np.floor(offset), self.widths.array[at] - 1)
         found: Array = (starts + steps).astype(np.int64)
         return found
-
-
-def _naive(value: Any) -> Any:
-    """Return a moment in UTC without a time zone, and anything else unchanged."""
-    if isinstance(value, dt.datetime) and value.tzinfo is not None:
-        return value.astimezone(dt.UTC).replace(tzinfo=None)
-    return value
 
 
 def _positions(values: Array, known: tuple[Any, ...]) -> NDArray[np.intp]:
@@ -160,14 +144,14 @@ def cells_of(name: str, support: Any, drawn: Array, *, bins: int, atoms: Sequenc
     [-1, 0, -1, 0, 0.25, 1]
     """
     inner, optional = domains.unwrap(support)
-    nothing = Frozen(np.empty(0))
     if isinstance(inner, domains.OneOf):
         if len(atoms):
             raise SamplerError(f"atoms= names {name!r}, which has a cell for each of its values anyway.")
-        return Cells(nothing, nothing, inner.values, optional)
+        # Two objects, as in a P that is read from a ledger, so that both have the same fingerprint.
+        return Cells(Frozen(np.empty(0)), Frozen(np.empty(0)), inner.values, optional)
     dated = np.asarray(inner[0]).dtype.kind == "M"
     # Beyond 2^53 all floats are integers, and most integers are no floats.
-    is_integer = not dated and _is_integer(drawn) and max(map(abs, inner)) <= 2**53
+    is_integer = not dated and are_integers(drawn) and max(map(abs, inner)) <= 2**53
     step = np.datetime_data(np.asarray(inner[0]).dtype)[0] if dated else "1" if is_integer else ""
     low, high = (float(_number(end, step)) for end in inner)
     if step == "1":
@@ -187,12 +171,6 @@ def cells_of(name: str, support: Any, drawn: Array, *, bins: int, atoms: Sequenc
         cuts = {low + (count * at) // bins for at in range(bins)}
         firsts = np.array(sorted(cuts | {x for y in single for x in (y, y + 1) if x <= high}))
     return Cells(Frozen(firsts), Frozen(np.diff([*firsts, high + 1])), (), optional, step)
-
-
-def _is_integer(drawn: Array) -> bool:
-    """Tell whether P draws integers, perhaps as floats."""
-    seen = drawn[drawn == drawn]
-    return drawn.dtype.kind in "iu" or bool(len(seen) and (seen == np.rint(seen)).all())
 
 
 def _number(value: Any, step: str) -> Any:

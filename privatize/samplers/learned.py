@@ -1,10 +1,7 @@
 """A learned P: cells of columns with the weights that private noisy counts gave them, within another P."""
 
-from __future__ import annotations
-
 import functools
 import math
-import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import field, fields
 from typing import Any
@@ -52,6 +49,7 @@ class Learned(Distribution):
         How sure it is: the share of the records that may be counted in a wrong cell, in the worst group.
     """
 
+    draw_version = 2
     within: Distribution
     columns: tuple[tuple[str, Cells], ...]
     groups: tuple[Group, ...]
@@ -60,22 +58,29 @@ class Learned(Distribution):
     n: int = field(compare=False)
     noise: float = field(compare=False)
 
+    @functools.cached_property
+    def _prepared(self) -> "_Prepared":
+        return _Prepared(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_prepared"}
+
     def draw(self, n: int, rng: Rng) -> Any:
         """Return a dataset of n records."""
         return self.assemble(self.drawn(n, rng))
 
     def assemble(self, *columns: Any) -> Any:
         """Return columns, or the wanted ones of a table, in the container that is drawn."""
-        return _prepared(self).layout.put(*columns)
+        return self._prepared.layout.put(*columns)
 
     @property
     def supports(self) -> dict[str, Any]:
         """What the values of each column lie in."""
-        return _prepared(self).layout.supports
+        return self._prepared.layout.supports
 
     def drawn(self, n: int, rng: Rng, wanted: tuple[str, ...] | None = None) -> dict[str, Column]:
         """Draw the wanted columns of n records."""
-        return _prepared(self).drawn(n, rng, wanted)
+        return self._prepared.drawn(n, rng, wanted)
 
     def parts(self) -> Iterator[Any]:
         """Return what it is made of: the P that it is within, and the cells of each column."""
@@ -102,7 +107,7 @@ class Learned(Distribution):
         return {"columns": cells} | {name: getattr(self, name) for name in _FACTS}
 
     @classmethod
-    def of_facts(cls, facts: dict[str, Any], within: Distribution) -> Learned:
+    def of_facts(cls, facts: dict[str, Any], within: Distribution) -> "Learned":
         """Return what `facts` of a learned P make within the same P again; refuse what does not fit."""
         try:
             layout = layout_of(within)
@@ -182,18 +187,6 @@ class _Prepared:
         return found
 
 
-# By the id of a learned P, with a reference to it. It is no attribute: fingerprints have all attributes.
-_known: dict[int, tuple[Any, _Prepared]] = {}
-
-
-def _prepared(learned: Learned) -> _Prepared:
-    key = id(learned)
-    found = _known.get(key)
-    if found is None or found[0]() is not learned:
-        found = _known[key] = (weakref.ref(learned, lambda _: _known.pop(key, None)), _Prepared(learned))
-    return found[1]
-
-
 def _cells(stored: Any, name: str, support: Any) -> Cells:
     """Return the cells of a column from what was stored of them, or raise ValueError."""
     own, starts, widths, step = stored
@@ -239,27 +232,14 @@ class _Table:
         self.weights, self.shape = weights, weights.shape
 
     @functools.cached_property
-    def _aliases(self) -> tuple[NDArray[np.float64], Places]:
-        """For each cell, the probability to stay there, and the cell to go to otherwise (Walker 1977)."""
-        size = self.weights.size
-        left = (self.weights.ravel() * size).tolist()  # out of WEIGHT for each cell
-        stay, other = np.ones(size), np.arange(size)
-        small = [at for at in range(size) if left[at] < WEIGHT]
-        large = [at for at in range(size) if left[at] > WEIGHT]
-        while small:  # what a small cell lacks, a large one gives
-            low, high = small.pop(), large[-1]
-            stay[low], other[low] = left[low] / WEIGHT, high
-            left[high] -= WEIGHT - left[low]
-            if left[high] <= WEIGHT:
-                large.pop()
-            if left[high] < WEIGHT:
-                small.append(high)
-        return stay, other
-
-    @functools.cached_property
-    def turned(self) -> _Table:
+    def turned(self) -> "_Table":
         """The same pairs of cells in the other order."""
         return _Table(self.weights.T)
+
+    @functools.cached_property
+    def _listed(self) -> Places:
+        """Every cell as often as its weight says, so that a place in this list, drawn evenly, is a cell."""
+        return np.repeat(np.arange(self.weights.size), self.weights.ravel())
 
     @functools.cached_property
     def _rows(self) -> NDArray[np.float64]:
@@ -271,10 +251,7 @@ class _Table:
 
     def alone(self, n: int, rng: Rng) -> Places:
         """Draw n cells."""
-        stay, other = self._aliases
-        place = rng.random(n) * len(stay)
-        at = place.astype(np.intp)
-        return np.where(place - at < stay[at], at, other[at])
+        return self._listed[rng.integers(len(self._listed), size=n)]
 
     def given(self, rows: Places, rng: Rng) -> Places:
         """Draw a cell of the second column for each of some cells of the first."""

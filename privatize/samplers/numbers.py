@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike
 
 from privatize.errors import SamplerError
 from privatize.samplers.base import Rng, kind
-from privatize.samplers.boxes import accepted
 from privatize.samplers.distribution import Distribution
-from privatize.samplers.parameters import Box, Frozen, bounds, box, numbers, shape_of, show
+from privatize.samplers.parameters import Box, Frozen, accepted, bounds, box, numbers, shape_of, show
 
 
 def uniform(
@@ -129,18 +128,11 @@ class _Uniform(Distribution):
     high: Frozen
 
     def draw(self, n: int, rng: Rng) -> Any:
-        low, high = self.low.array, self.high.array
-        if self.low.is_same and self.high.is_same:
-            start, end = low.flat[0].item(), high.flat[0].item()
-            if not math.isfinite(end - start):
-                return rng.uniform(start, end, (n, *low.shape))  # raises, since the range is too wide
-            x = rng.random((n, *low.shape))  # the same as numpy's own uniform, but faster
-            if end - start != 1:
-                x *= end - start
-            if start != 0:
-                x += start
-            return x
-        return rng.uniform(low, high, (n, *low.shape))
+        low: Any = self.low.array
+        high: Any = self.high.array
+        if self.low.is_same and self.high.is_same:  # numpy is faster with numbers than with arrays
+            low, high = low.flat[0], high.flat[0]
+        return rng.uniform(low, high, (n, *self.low.shape))
 
     def _support(self) -> Any:
         return self.low.end, self.high.end

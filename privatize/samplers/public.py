@@ -7,18 +7,16 @@ from dataclasses import field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from privatize.data import frames, records
-from privatize.data.clipping import is_missing
-from privatize.data.parts import as_array, parts_of
-from privatize.data.support import Maybe, OneOf
+from privatize.data.clipping import Array, is_missing
+from privatize.data.columns import Column
+from privatize.data.parts import as_array, edited, leaves_of, parts_of
+from privatize.data.support import Maybe, OneOf, unwrap
 from privatize.errors import DataError, SamplerError
 from privatize.samplers.base import Kind, Rng, kind, some
 from privatize.samplers.distribution import Distribution, Projection
 from privatize.samplers.parameters import as_code, number
-
-Array = NDArray[Any]
 
 
 def bootstrap(public: Any, smooth: float = 0.0) -> Distribution:
@@ -161,43 +159,26 @@ def _column_support(values: Array) -> Any:
 
 def _smoothed(taken: Any, public: Any, support: Any, width: float, rng: Rng) -> Any:
     """Add a kernel to floating-point numbers, within the public data's range."""
-    if hasattr(taken, "tocsr") or hasattr(taken, "detach"):
+    if {"scipy", "torch"} & records.describe(taken).libraries:
         raise SamplerError("bootstrap(smooth=...) is not for sparse matrices and tensors: smooth an array.")
-    if isinstance(taken, np.ndarray):
-        return _kernel(taken, public, support, width, rng)
-    if frames.kind(taken) is not None:
-        return _smoothed_frame(taken, public, support, width, rng)
-    parts, others = parts_of(taken), parts_of(public)
-    if parts is None or others is None:
-        values = as_array(taken)
-        moved = _kernel(values, as_array(public), support, width, rng)
-        return taken if moved is values else moved.tolist()
-    inside = support if isinstance(support, dict) else dict(enumerate(support or ()))
-    made = {
-        name: _smoothed(part, own, inside.get(name), width, rng)
-        for (name, part), (_, own) in zip(parts, others, strict=True)
-    }
-    if isinstance(taken, list):
-        return [dict(zip(made, record, strict=True)) for record in zip(*made.values(), strict=True)]
-    return made if isinstance(taken, dict) else tuple(made.values())
+    others = iter([_floats(column) for _, column, _ in leaves_of(public)])
+
+    def moved(_: str, column: Column, inside: Any) -> Column:
+        values, own, ends = _floats(column), next(others), unwrap(inside)[0]
+        if values is None or own is None:
+            return column
+        made = values + width * np.nanstd(own, axis=0) * rng.standard_normal(values.shape)
+        return Column((made if ends is None else np.clip(made, *ends)).astype(values.dtype), column.missing)
+
+    return edited(taken, moved, support)
 
 
-def _smoothed_frame(taken: Any, public: Any, support: Any, width: float, rng: Rng) -> Any:
-    ends = list(support.values()) if isinstance(support, dict) else [support]
-    columns = zip(frames.contents(taken), frames.contents(public), ends, strict=False)
-    for at, (values, own, end) in enumerate(columns):
-        if values.dtype.kind == "f" and frames.kinds(taken)[at] == "float":
-            taken = frames.replaced(taken, at, _kernel(values, own, end, width, rng))
-    return taken
-
-
-def _kernel(values: Array, own: Array, support: Any, width: float, rng: Rng) -> Any:
-    """Return floating-point numbers with a kernel added, and other values unchanged."""
-    if values.dtype.kind != "f" or own.dtype.kind != "f":
-        return values
-    moved = values + width * np.nanstd(own, axis=0) * rng.standard_normal(values.shape)
-    ends = support.inner if isinstance(support, Maybe) else support
-    return (moved if ends is None else np.clip(moved, *ends)).astype(values.dtype)
+def _floats(column: Column) -> Array | None:
+    """Return a column of floating-point numbers, or None for one of anything else."""
+    values = column.array() if column.values.dtype.kind in "fO" else np.empty(0, bool)
+    if values.dtype.kind == "O":  # of a list
+        values = as_array([np.nan if value is None else value for value in values.tolist()])
+    return values if values.dtype.kind == "f" else None
 
 
 def bootstraps(sampler: Any, wanted: Any = None) -> Iterator[tuple[Bootstrap, Any]]:

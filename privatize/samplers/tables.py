@@ -1,7 +1,5 @@
 """Tables: columns drawn side by side, and projections of them."""
 
-from __future__ import annotations
-
 import keyword
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
@@ -85,7 +83,7 @@ def _column(name: Any, value: Any) -> Any:
         raise SamplerError(f"table(): the column {name!r}: {error}") from None
 
 
-def dependent(function: Callable[..., Any], support: Any = None) -> Dependent:
+def dependent(function: Callable[..., Any], support: Any = None) -> "Dependent":
     """Make a column of a table from the columns before it.
 
     Parameters

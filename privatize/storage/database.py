@@ -7,6 +7,7 @@ one thread of one process. Nothing that is read back is ever unpickled.
 import contextlib
 import os
 import sqlite3
+import sys
 import tempfile
 import threading
 import time
@@ -108,8 +109,8 @@ class Database:
                 with self._postgres(connection) if self.postgres else self._sqlite(connection, write) as run:
                     yield run
         except Exception as error:
-            foreign = type(error).__module__.startswith("psycopg")
-            if not foreign and not isinstance(error, sqlite3.Error | OSError):
+            foreign = getattr(sys.modules.get("psycopg"), "Error", sqlite3.Error)
+            if not isinstance(error, (foreign, sqlite3.Error, OSError)):
                 raise
             self.close()
             raise DatabaseError(f"{type(error).__name__}: {str(error).strip()}") from error

@@ -5,8 +5,6 @@ evaluation, and a larger m only the missing indices. A key has one seed, that of
 entry that cannot be read back completely is measured again, with a warning, and never used in part.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import hashlib
@@ -242,7 +240,7 @@ class Store:
             entry["pairs"] = covered.get(entry["key"], (0, 0))[0]
         return found
 
-    def copy_to(self, other: Store, key: str) -> str:
+    def copy_to(self, other: "Store", key: str) -> str:
         """Copy what is remembered under a key to another store; what is there already stays as it is.
 
         Returns

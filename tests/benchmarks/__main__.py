@@ -32,6 +32,7 @@ NAMES = (
     "memory",
     "samplers",
     "amortization",
+    "catalogue",
     "execution",
     "blocks",
     "r_package",

@@ -40,12 +40,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privatize import learn, privatize, samplers
+from privatize import check_fit, configure, fit_power, learn, privatize, samplers
 from privatize.errors import PrivatizeError
 from tests.benchmarks.real_questions import QUESTIONS, SETS, Question, Set
 
 GAMMA = 0.05
 EPSILONS = (0.1, 0.3, 1.0)
+REPAIRED = 0.3  # the ε₀ of the learned P that is checked and repaired
+CHECKS = (0.2, 0.5)  # a check has the first of these that n is enough for
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "real_data.md"
 Row = dict[str, Any]
@@ -142,17 +144,46 @@ def uncertainty(function: Any, data: dict[str, Any], rng: Any, times: int) -> fl
     return float(np.sqrt(np.var(answers, axis=0).sum()))
 
 
-def estimates(asked: Question, sampler: Any, n: int, quick: bool) -> list[tuple[str, float]]:
-    """Return each member's name and estimate, P itself first; nan if the library refuses."""
-    function = privatize(
+def private(asked: Question, sampler: Any, quick: bool) -> Any:
+    """Return a question as a private function."""
+    return privatize(
         mechanism="laplace", epsilon=1, gamma=GAMMA, sampler=sampler, min_sensitivity=asked.least,
         samples="least" if quick else "balanced", seed=0, store=None, workers="inline", progress=False,
     )(asked.function)  # fmt: skip
+
+
+def estimates(asked: Question, sampler: Any, n: int, quick: bool) -> list[tuple[str, float]]:
+    """Return each member's name and estimate, P itself first; nan if the library refuses."""
     try:
-        return [(name, float(each.value)) for name, each in function.estimate(n).members]
+        return [
+            (name, float(each.value)) for name, each in private(asked, sampler, quick).estimate(n).members
+        ]
     except PrivatizeError as error:
-        print(f"    refused: {type(error).__name__}: {' '.join(str(error).split())[:160]}")
-        return [("refused", float("nan"))]
+        return refused(error)
+
+
+def refused(error: Exception) -> list[tuple[str, float]]:
+    """Print why the library refuses."""
+    print(f"    refused: {type(error).__name__}: {' '.join(str(error).split())[:200]}")
+    return [("refused", float("nan"))]
+
+
+def repaired(asked: Question, sampler: Any, data: dict[str, Any], quick: bool) -> tuple[Any, Any]:
+    """Return the estimate after a check on the people, and what the check was; None if n is too small."""
+    n = len(data[asked.columns[0]])
+    for epsilon in CHECKS:
+        try:
+            fit_power(n, gamma=GAMMA, epsilon=epsilon)
+        except PrivatizeError:  # too few people
+            continue
+        function = private(asked, sampler, quick)
+        try:
+            fit = check_fit(function, data, epsilon=epsilon)
+            found = [("repaired", float(function.replace(fit=fit).estimate(n).value))]
+        except PrivatizeError as error:
+            return refused(error), {"epsilon": epsilon}
+        return found, {"epsilon": epsilon, "factor": fit.factor, "certified": fit.certified}
+    return None, None
 
 
 # --- one question -----------------------------------------------------------------------------
@@ -167,9 +198,12 @@ def measured(asked: Question, data: dict[str, Any], within: Any, *, atoms: Any, 
     spread = uncertainty(asked.function, data, rng, 50 if quick else 200)
     size = len(flat(asked.function(data)))
 
-    def compare(way: str, found: list[tuple[str, float]], spent: float, other: Any = None) -> None:
+    def compare(way: str, found: Any, spent: float, other: Any = None, check: Any = None) -> None:
+        if found is None:
+            ways[way] = {"refused": True, "few": True}
+            return
         largest, delta = max(found, key=lambda each: each[1])
-        row: Row = {"member": largest, "delta": delta, "refused": not np.isfinite(delta)}
+        row: Row = {"member": largest, "delta": delta, "refused": not np.isfinite(delta), "check": check}
         if np.isfinite(delta):
             row["beyond"] = float(np.mean(real > delta * (1 + 1e-9)))
             row["worst"] = float(real.max() / delta)
@@ -184,6 +218,8 @@ def measured(asked: Question, data: dict[str, Any], within: Any, *, atoms: Any, 
     found = estimates(asked, within.family(), n, quick)
     compare("bounds", found[:1], 0)
     compare("family", found, 0)
+    found, check = repaired(asked, within, data, quick)
+    compare("bounds + repaired", found, check["epsilon"] if check else 0, check=check)
     for epsilon in EPSILONS[1:2] if quick else EPSILONS:
         try:
             P = learn(data, within=within, epsilon=epsilon, together=asked.together, atoms=atoms)
@@ -195,6 +231,12 @@ def measured(asked: Question, data: dict[str, Any], within: Any, *, atoms: Any, 
             found = estimates(asked, P.family(), n, quick)
         compare(f"learned {epsilon}", found[:1], epsilon, other)
         compare(f"learned + family {epsilon}", found, epsilon, other)
+        if epsilon == REPAIRED:
+            check = None
+            if np.isfinite(found[0][1]):
+                found, check = repaired(asked, P.family(), data, quick)
+            spent = epsilon + (check["epsilon"] if check else 0)
+            compare(f"learned + family + repaired {epsilon}", found, spent, other, check)
     return {"question": asked.name, "kind": asked.kind, "n": n, "truth": truth, "error": spread, "ways": ways,
             "seconds": time.perf_counter() - start}  # fmt: skip
 
@@ -231,9 +273,11 @@ def run(asked: Iterable[Question], folder: Path, quick: bool, saved: Path | None
 
 def _beyond(found: Row) -> str:
     if found["refused"]:
-        return "refused"
+        return "too few people" if found.get("few") else "refused"
     text = f"{found['beyond']:.3f}".lstrip("0") if found["beyond"] else "0"
-    return f"**{text}**" if found["beyond"] > GAMMA else text
+    text = f"**{text}**" if found["beyond"] > GAMMA else text
+    check = found.get("check")
+    return f"{text} (× {check['factor']:.2g})" if check else text
 
 
 def _times(value: float | None) -> str:
@@ -248,26 +292,39 @@ def summary(rows: list[Row]) -> str:
              "Δ̂ over the true quantile, median", "within γ, if the new record is from the learned P",
              "noise at ε=1 over the standard error, median")  # fmt: skip
     lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-    for way in rows[0]["ways"]:
-        found = [row["ways"][way] for row in rows if not row["ways"][way]["refused"]]
-
-        def middle(name: str, found: list[Row] = found) -> str:
-            values = [each[name] for each in found if each[name] is not None]
-            return f"{statistics.median(values):.2f}" if values else ""
-
-        foreign = [each["foreign"] for each in found if each["foreign"] is not None]
-        near = f"{sum(share <= GAMMA for share in foreign)} of {len(foreign)}" if foreign else ""
-        lines.append(
-            f"| {_way(way)} | {sum(each['beyond'] <= GAMMA for each in found)} of {len(rows)}"
-            f"{'' if len(found) == len(rows) else f', {len(rows) - len(found)} refused'} "
-            f"| {max(each['beyond'] for each in found):.3f} | {max(each['worst'] for each in found):.1f} "
-            f"| {middle('over')} | {near} | {middle('noise')} |"
-        )
+    ways = list(rows[0]["ways"])
+    lines += [_line(_way(way), way, rows) for way in ways if "repaired" not in way]
+    for way in ways:
+        if "repaired" in way:  # only where there are enough people for a check
+            some = [row for row in rows if not row["ways"][way].get("few")]
+            before = way.replace(" + repaired", "")
+            lines.append(_line(f"{_way(before)}: only those with enough people for a check", before, some))
+            lines.append(_line(_way(way), way, some))
     return "\n".join(lines)
+
+
+def _line(name: str, way: str, rows: list[Row]) -> str:
+    """Return a row of the summary."""
+    found = [row["ways"][way] for row in rows if not row["ways"][way]["refused"]]
+
+    def middle(name: str) -> str:
+        values = [each[name] for each in found if each[name] is not None]
+        return f"{statistics.median(values):.2f}" if values else ""
+
+    foreign = [each["foreign"] for each in found if each["foreign"] is not None]
+    near = f"{sum(share <= GAMMA for share in foreign)} of {len(foreign)}" if foreign else ""
+    refused = "" if len(found) == len(rows) else f", {len(rows) - len(found)} refused"
+    return (
+        f"| {name} | {sum(each['beyond'] <= GAMMA for each in found)} of {len(rows)}{refused} "
+        f"| {max((each['beyond'] for each in found), default=0):.3f} "
+        f"| {max((each['worst'] for each in found), default=0):.1f} "
+        f"| {middle('over')} | {near} | {middle('noise')} |"
+    )
 
 
 def _way(way: str) -> str:
     names = {"bounds": "uniform over the bounds", "family": "a family around that"}
+    names["bounds + repaired"] = "uniform over the bounds, repaired"
     return names.get(way) or f"{way.rsplit(' ', 1)[0]}, ε₀={way.rsplit(' ', 1)[1]}"
 
 
@@ -305,6 +362,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="where to save what is measured")
     parser.add_argument("--docs", action="store_true", help="write the tables into docs/real_data.md")
     options = parser.parse_args()
+    configure(stress=False)  # nothing here uses it
     asked = [each for each in QUESTIONS if options.only in each.name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

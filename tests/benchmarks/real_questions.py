@@ -4,7 +4,7 @@ Bounds, categories and atoms are what a code book says, or round numbers that so
 what the column means and has not seen the data. Every function takes a dict of arrays.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -245,12 +245,12 @@ def quantile(x: str, q: float) -> Function:
     return lambda d: np.quantile(d[x], q)
 
 
-def by_group(y: str, group: str, values: Sequence[Any]) -> Function:
+def by_group(y: str, group: str, values: list[Any]) -> Function:
     """Return the mean of each group; of a group without members 0."""
     return lambda d: [float(np.mean(d[y][d[group] == v])) if v in d[group] else 0.0 for v in values]
 
 
-def share(y: str, yes: Any, group: str, values: Sequence[Any]) -> Function:
+def share(y: str, yes: Any, group: str, values: list[Any]) -> Function:
     """Return the share of each group that has a value."""
     own = by_group("yes", "group", values)
     return lambda d: own({"yes": d[y] == yes, "group": d[group]})

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privatize import Budget, privatize, samplers, seal
+from privatize import Budget, Gaussian, privatize, samplers, seal
 from privatize.budgets.charges import Charge
 from privatize.budgets.ledger import open_ledger
 from privatize.errors import BudgetExceeded, SettingsError
+from tests.budgets.charged import catalogue, declaration
 from tests.cases import for_each
 
 NUMBERS = itertools.count()
@@ -322,3 +323,87 @@ def test_plain_parts_after_a_p_whose_columns_are_not_known():
     sites["A"].reserve(sampled(dataset="A", columns=("x",)))  # this one tells its columns
     sites["B"].reserve(plain(dataset="B"))
     budget.verify()
+
+
+# --- catalogues -------------------------------------------------------------------------------------
+
+CAPS = "for all pairs of neighbours but a share 0.05 of those under P (on average 0.02), whatever is asked of"
+ORDER = "in whatever order and with whatever amounts"
+LATE = "declared after answers: not in the total"
+
+
+def declares(budget, name="x", **facts):
+    """Declare a catalogue about the people of a budget's name."""
+    about = {"dataset": f"'{budget.name}'", "people": (f"'{budget.name}'",)}
+    facts = {"average_gamma": 0.02} | about | facts
+    late = facts.pop("late", False)
+    found = declaration(name, dataset=about["dataset"], late=late)
+    return budget.declare(catalogue(**facts), found)
+
+
+def test_the_sentence_of_a_catalogue():
+    """Users would read a sum that does not hold if they ask as they go, or a condition that is not needed."""
+    budget = opened(delta=1e-6)
+    about = {"dataset": f"'{budget.name}'", "average_gamma": 0.02}
+    learned = plain(0.5, purpose="learning", dataset=f"'{budget.name}'")
+    assert budget.reserve(learned) is False
+    declares(budget)
+    given = "given what learn() told before"  # its questions may have been chosen because of that
+    first = f"epsilon=9, delta=1e-06 {CAPS} the catalogue 'x', {ORDER}, {given}. These are the caps; epsilon="
+    of_this = "is spent so far. Of this, epsilon=0.5, delta=0 is for 1 answer that is differentially private"
+    assert budget.statement == f"{first}0.5, delta=0 {of_this} for all pairs"
+    assert budget.reserve(sampled(0.8, key="x:1", **about)) is False  # to declare is no answer
+    assert budget.reserve(sampled(0.2, key="x:1", **about)) is True
+    assert budget.statement == f"{first}1.5, delta=0 {of_this} for all pairs"
+    assert repr(budget).endswith(f"; promised {budget.statement})")
+    html = budget.card().html()
+    assert "3 answers so far (2 of the catalogue &#x27;x&#x27;), composition" in html
+    budget.reserve(sampled(0.1, key="other", average_gamma=0.02, dataset=f"'{budget.name}'"))
+    share = "a share 0.1 of those under P (on average 0.04)"
+    outside = "if the questions outside of it (1 sampled answer) were fixed beforehand. These are the caps"
+    assert share in budget.statement and outside in budget.statement
+    assert budget.verify() == (1.6, 0, 0.1)
+
+
+def test_several_catalogues():
+    """A total of two catalogues would name one of them, or ask for what is not needed."""
+    budget = opened(epsilon=1)
+    for name in ("x", "y"):
+        declares(budget, name)
+    assert f"whatever is asked of the catalogues 'x' and 'y', {ORDER}. These are the caps" in budget.statement
+
+
+def test_a_late_catalogue_is_not_in_the_total():
+    """The total would claim gamma for questions that were made from answers."""
+    budget = opened(epsilon=1)
+    budget.reserve(plain(dataset=f"'{budget.name}'"))
+    declares(budget, late=True)
+    note = f"1 catalogue ('x') was {LATE}, nor is what was asked because of its answers"
+    assert "if the sampled questions were fixed beforehand" in budget.statement
+    assert budget.statement.endswith(f"epsilon=0.1 is for {ANSWER}. {note}")
+    assert repr(budget).endswith(f"; {note})")
+    assert budget.spent.note == budget.verify().note == note
+    assert f"1 answer so far (0 of the catalogue 'x', {LATE}), composition" in budget.card().note
+
+
+def test_a_catalogue_of_plain_questions():
+    """Declaring questions that are private for all pairs would cost gamma, or count as an answer."""
+    budget = opened(epsilon=1, gamma=0)
+    declares(budget, strength="plain", gamma=0.0, average_gamma=None, declared=(), described="")
+    assert budget.statement == "epsilon=0 for all pairs of neighbours"
+    budget.reserve(plain(dataset=f"'{budget.name}'"))
+    assert budget.statement == "epsilon=0.1 for all pairs of neighbours: plain differential privacy"
+    assert "1 answer so far" in budget.card().html()
+
+
+def test_a_tight_catalogue():
+    """The smaller of two totals would be claimed for amounts that were chosen from answers."""
+    pytest.importorskip("dp_accounting", reason="dp-accounting is not installed (extra accounting)")
+    budget = opened(epsilon=3, delta=1e-5, composition="tight")
+    gaussian = {"delta": 1e-6, "kind": Gaussian().composition_kind(0.1, 1e-6)}
+    budget.reserve(plain(**gaussian, dataset="'others'"))
+    declares(budget)
+    budget.reserve(sampled(key="x:1", average_gamma=0.02, dataset=f"'{budget.name}'", **gaussian))
+    early = "if all amounts before the first declaration were fixed beforehand. These are the caps"
+    assert "epsilon=3, delta=1e-05" in budget.statement and early in budget.statement
+    assert 0 < budget.plain.epsilon < budget.spent.epsilon

@@ -154,3 +154,87 @@ def go(children):
         child.stdin.write("\n")
         child.stdin.flush()
     return children
+
+
+DECLARES = """
+    import os, signal, sys
+    from privatize import Budget
+    from privatize.budgets import catalogues, rows
+    from privatize.budgets.ledger import Ledger
+    from privatize.budgets.paying import declare_in_all
+    from tests.budgets.charged import catalogue, declaration
+
+    def killed_at(module, name, *, after):
+        # At the first call that writes, before or after it.
+        original = getattr(module, name)
+
+        def replaced(*args, **kwargs):
+            found = original(*args, **kwargs) if after else None
+            if kwargs.get("write", True):
+                os.kill(os.getpid(), signal.SIGKILL)
+            return found if after else original(*args, **kwargs)
+
+        setattr(module, name, replaced)
+
+    url, other, seed, moment = sys.argv[1:]
+    budgets = [Budget(name, epsilon=1, gamma=1, ledger=at) for name, at in (("one", url), ("two", other))]
+    if moment == "before the charge":
+        killed_at(rows, "write", after=False)
+    elif moment == "after the charge":
+        killed_at(rows, "write", after=True)
+    elif moment == "before the end":
+        killed_at(catalogues, "write", after=True)
+    elif moment == "between two budgets":
+        killed_at(Ledger, "declare", after=True)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    order = budgets if int(seed) % 2 else budgets[::-1]
+    print(declare_in_all(order, catalogue(), declaration(seed=int(seed))).key, flush=True)
+"""
+
+
+def declaring(url, other, folder, *moments):
+    """Start processes that declare one catalogue in two budgets, each with its own seed."""
+    file = folder / "declares.py"
+    file.write_text(textwrap.dedent(DECLARES))
+    env = os.environ | {"PYTHONPATH": ROOT, "PRIVATIZE_STORE": ""}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    command = [sys.executable, str(file), str(url), str(other)]
+    children = [
+        subprocess.Popen([*command, str(seed), moment], env=env, **pipes)
+        for seed, moment in enumerate(moments)
+    ]
+    for child in children:
+        assert child.stdout.readline() == "ready\n"
+    return go(children)
+
+
+def _declared_once(url, other, known):
+    """Check that both budgets have the same catalogue, and have paid for it once; return its key."""
+    budgets = [Budget.begun(name, at) for name, at in (("one", url), ("two", other))]
+    (key,) = {each.key for budget in budgets for each in budget.catalogues()}
+    for budget in budgets:
+        assert budget.verify() == (0, 0, 0.05) and len(budget.history()) == len(budget.catalogues()) == 1
+    assert set(known) == {key}
+
+
+def check_one_declares(url, other, folder):
+    """Whoever declares at the same moment gets one catalogue, in both budgets."""
+    children = declaring(url, other, folder, *[""] * 4)
+    found = [child.communicate(timeout=300) for child in children]
+    assert [error for _, error in found] == [""] * 4
+    _declared_once(url, other, [text.strip() for text, _ in found])
+
+
+def check_killed_declaring(url, other, folder, moment):
+    """After a process was killed while it declares, the next one completes it, or begins again."""
+    (child,) = declaring(url, other, folder, moment)
+    child.communicate(timeout=300)
+    assert child.returncode == -signal.SIGKILL
+    found = [child.communicate(timeout=300)[0].strip() for child in declaring(url, other, folder, "", "")]
+    if moment == "between two budgets":
+        assert found == ["x:0", "x:0"]  # what the first budget has decides
+    _declared_once(url, other, found)
+
+
+MOMENTS = ("before the charge", "after the charge", "before the end", "between two budgets")

@@ -9,6 +9,7 @@ import pytest
 from privatize import estimate_sensitivity, plan, samplers
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.user_warnings import collected_warnings
+from privatize.errors import CalibrationError
 
 UNIT = samplers.uniform(0, 1)
 
@@ -57,6 +58,31 @@ def test_warnings_that_are_errors_are_failures():
         warnings.simplefilter("error", OwnWarning)
         with pytest.raises(Exception, match="OwnWarning"):
             estimate(warns)
+
+
+def caught(x):
+    """Take another way after an error, which is none on private data."""
+    try:
+        np.log(np.zeros(1))
+    except Exception:
+        return float(x.mean()) / 1000
+    return float(x.mean())
+
+
+@pytest.mark.parametrize("action", ["error", "ignore"])
+def test_a_function_that_catches_such_errors_is_not_calibrated_by_them(action):
+    """Its noise would be for what it does after an error, and on private data there is none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = estimate(lambda x: float(x.mean())).value
+        before = list(warnings.filters)
+        warnings.simplefilter(action, RuntimeWarning)
+        if action == "ignore":
+            assert estimate(caught).value == expected
+            return
+        with pytest.raises(CalibrationError, match="makes it an error"):
+            estimate(caught)
+        assert warnings.filters[1:] == before
 
 
 def test_a_function_sees_its_own_warnings():

@@ -122,7 +122,7 @@ def test_an_unforeseen_error_is_one_line_too(monkeypatch, wrong):
 def test_the_page_in_the_docs_is_true(run, capsys):
     """A command that is copied from the docs would fail."""
     page = Path(__file__).parents[2] / "docs" / "command_line.md"
-    blocks = page.read_text(encoding="utf-8").split("```\n")[1::2]
+    blocks = page.read_text(encoding="utf-8").replace("```python\n", "```\n").split("```\n")[1::2]
     lines = [line.removeprefix("$ ") for block in blocks for line in block.splitlines()]
     commands = [shlex.split(line)[1:] for line in lines if line.startswith("privatize ")]
     assert len(commands) > 12

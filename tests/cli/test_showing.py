@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from privatize import Budget
-from privatize.cli.showing import as_json, columns, cost, discreet, duration, hide, one_line, place
+from privatize.cli.showing import as_json, columns, cost, discreet, hide, one_line, place
+from privatize.display.figures import duration
 from tests.cases import for_each
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privatize import Budget, instrument, privatize, samplers, seal
+from privatize import Budget, Catalogue, instrument, privatize, samplers, seal
 from privatize.config import policy as policy_module
 from privatize.config.policy import Policy, policy
 from privatize.errors import PolicyError, SettingsError
@@ -37,6 +37,7 @@ def test_every_key(rule):
         max-gamma = 0.1
         require-budget = true
         require-sealed = true
+        require-catalogue = true
         ledger = "postgresql://host/ledger"
         store = "sqlite:///estimates.db"
         n = {"app:mean" = [100, 1000]}
@@ -48,6 +49,7 @@ def test_every_key(rule):
         max_gamma=0.1,
         require_budget=True,
         require_sealed=True,
+        require_catalogue=True,
         ledger="postgresql://host/ledger",
         store=str(folder / "estimates.db"),
         sizes={"app:mean": [100, 1000]},
@@ -263,6 +265,23 @@ def test_require_sealed(rule):
     with pytest.raises((PolicyError, TypeError), match="sealed"):
         both(PEOPLE, seal(PEOPLE, name="people"))
     private.estimate(50)
+
+
+def test_require_catalogue(rule):
+    """Questions could be made from answers where the policy wants all of them declared beforehand."""
+    rule("require-catalogue = true")
+    private = privatize(epsilon=1, gamma=0.2, sampler=UNIT)(average)
+    with pytest.raises(PolicyError, match=r"average\(\) was asked outside of a catalogue.*require-catalogue"):
+        private(PEOPLE)
+    private.estimate(50)  # it is no answer
+    proven = privatize(epsilon=1, sensitivity=1.0, sampler=UNIT)(average)
+    assert isinstance(proven(PEOPLE), float)
+    budget = Budget("policy-catalogue", epsilon=1, gamma=0.3, ledger="memory")
+    people = seal(PEOPLE, name="people of the policy", budget=budget)
+    catalogue = Catalogue("policy", people, gamma=0.2, sampler=UNIT)
+    catalogue.add(average)
+    catalogue.calibrate()
+    assert isinstance(catalogue.average(epsilon=0.5), float)
 
 
 def test_a_pickled_function_obeys_the_policy(rule):

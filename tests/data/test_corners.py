@@ -88,7 +88,7 @@ def test_aligned_and_sparse_data_and_tensors_get_their_corners():
     assert type(changed) is type(drawn) and changed.toarray().tolist() == [[1, 0, 0], [7, 7, 7], [0, 0, 1]]
     torch = pytest.importorskip("torch")
     tensor = torch.zeros((2, 2), dtype=torch.float32)
-    assert put(tensor, {(0, (1,)): 0.5, (1, (0,)): None})[0].tolist() == [0, 0.5]
+    assert put(tensor, {(0, (0, 1)): 0.5, (1, (0, 0)): None})[0].tolist() == [0, 0.5]
     assert tensor.sum() == 0  # a copy
 
 

@@ -19,6 +19,8 @@ import pytest
 
 import privatize as package
 from privatize import Laplace, estimate_sensitivity, plan, privatize, samplers, sums
+from privatize.calibration.evaluators.joint import Joint
+from privatize.calibration.norms import NORMS
 from privatize.errors import (
     ExecutionError,
     InfiniteSensitivityError,
@@ -186,6 +188,17 @@ class SameGaps:
 
         found = check(facts, workers, scaled=Laplace(scaled="relative"))
         assert found.weights[0] < found.weights[1] == 0
+
+    def test_many_functions_together(self, workers):
+        """A catalogue's estimates would depend on where they were made, and on what its members do there."""
+
+        def smallest(x):
+            x.sort()
+            return x[0]
+
+        functions = plain_mean, subsample, smallest, solved
+        labels = "mean", "subsample", "smallest", "solved"
+        check(Joint(functions, (NORMS["l1"],) * 4, labels, (-90, 0, -60, -8)), workers)
 
     def test_large_datasets(self, workers):
         """Pairs that share no stream with others would be drawn wrongly when spans are divided again."""

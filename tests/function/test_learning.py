@@ -21,6 +21,7 @@ from privatize.errors import (
     SettingsError,
 )
 from privatize.function.learning import _columns
+from privatize.identity.fingerprint import fingerprint
 from privatize.noise import exact, grid
 from privatize.samplers.designs import Design, design
 from privatize.samplers.layouts import layout_of
@@ -223,6 +224,15 @@ def test_it_is_charged_once_as_plain():
         assert learn(asked.pop("data"), **asked) != first
         assert budget.spent.epsilon == 0.75 + number * 0.25
     budget.verify()
+
+
+@for_each("within", WITHIN)
+def test_a_remembered_p_has_the_fingerprint_of_the_one_that_was_learned(within):
+    """A second process would calibrate again, and could not use a catalogue that the first has declared."""
+    data = within.draw(600, np.random.default_rng(1))
+    people = seal(data, name=f"fingerprints {next(NUMBERS)}", budget=new_budget(9.0))
+    first, again = (learn(people, within=within, epsilon=8) for _ in range(2))
+    assert fingerprint(first.family()) == fingerprint(again.family())
 
 
 def test_nothing_is_remembered_of_data_without_a_name():

@@ -5,6 +5,7 @@ import sys
 import types
 
 from privatize import Exponential, Laplace, samplers
+from privatize.function.members import Member
 from privatize.identity import fingerprint as fingerprinting
 from privatize.identity import library, objects
 from privatize.identity.fingerprint import fingerprint
@@ -39,6 +40,8 @@ def test_our_classes_are_named_by_tags():
     names = {}
     for module in list(sys.modules.values()):
         for kind in vars(module).values() if module.__name__.startswith("privatize.") else ():
+            if kind is Member:  # in workers its private function stands for it, so both have one tag
+                continue
             if isinstance(kind, type) and (getattr(kind, "immutable", False) or hasattr(kind, "_identity")):
                 assert names.setdefault(library.tag_of(kind), kind) is kind, kind
 

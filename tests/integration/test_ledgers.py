@@ -14,7 +14,15 @@ from privatize import Budget, privatize, samplers, seal
 from privatize.budgets.charges import Charge
 from privatize.budgets.ledger import open_ledger
 from privatize.errors import BudgetExceeded, LedgerError, SettingsError
-from tests.budgets.together import check_exactly_a_hundred, check_never_more_when_killed, go, started
+from tests.budgets.charged import answer, catalogue, declaration
+from tests.budgets.together import (
+    check_exactly_a_hundred,
+    check_killed_declaring,
+    check_never_more_when_killed,
+    check_one_declares,
+    go,
+    started,
+)
 from tests.function.lessons import check_at_once, check_killed
 
 pytest.importorskip("psycopg", reason="psycopg is not installed (extra postgres)")
@@ -305,3 +313,41 @@ def test_what_is_learned_is_written_with_its_charge(url, tmp_path):
     """A team on PostgreSQL would pay for a P that is lost, or have one that nobody has paid for."""
     check_at_once(url, tmp_path, "learned at once")
     check_killed(url, tmp_path, "learned and killed")
+
+
+@pytest.fixture
+def other(url):
+    """Return a database of its own, in which nobody has answered anything."""
+    name = f"database_{next(NUMBERS)}"
+    executed(url, f"CREATE DATABASE {name}")
+    mine = url.replace("/postgres?", f"/{name}?")
+    yield mine
+    open_ledger(mine).database.close()
+    open_ledger.cache_clear()
+
+
+def test_catalogues(other):
+    """A team on PostgreSQL would not be told that a catalogue is late, or that its row was edited."""
+    one, two = (Budget(name, epsilon=1, gamma=1, ledger=other) for name in ("one", "two"))
+    assert one.declare(catalogue(), declaration(seed=1)) == declaration(seed=1)
+    one.reserve(answer())
+    assert two.declare(catalogue(), declaration(seed=2)) == declaration(seed=1)
+    with pytest.raises(SettingsError, match="declared after answers"):
+        two.declare(catalogue(), declaration("y"))
+    assert two.declare(catalogue(), declaration("y", late=True)).late
+    assert one.verify() == (0.1, 0, 0.05) and two.verify() == (0, 0, 0.1)
+    assert [each.name for each in two.catalogues()] == ["x", "y"] and "not in the total" in two.statement
+    with one.ledger.database.transaction() as run:
+        run("UPDATE catalogues SET content = '{}' WHERE budget = 'two'")
+    with pytest.raises(LedgerError, match="is not what was declared and charged"):
+        two.verify()
+
+
+def test_one_declares_and_the_others_find_it(other, tmp_path):
+    """Two dashboards that start together would each have their own seeds."""
+    check_one_declares(other, other, tmp_path)
+
+
+def test_killed_while_it_declares(other, tmp_path):
+    """A catalogue would be half declared for ever, or be paid for twice."""
+    check_killed_declaring(other, other, tmp_path, "between two budgets")

@@ -23,7 +23,7 @@ PAGE = "<!-- summary -->old<!-- end of summary -->\nBetween.\n<!-- details --><!
 def archives(tmp_path_factory):
     """Make a wheel and a source archive with a small file each."""
     folder = tmp_path_factory.mktemp("archives")
-    people = pd.DataFrame({"age": [20, 30, 200, None, 50] * 60, "flag": [0, 1, 0, 1, 0] * 60})
+    people = pd.DataFrame({"age": [20, 30, 200, None, 50] * 300, "flag": [0, 1, 0, 1, 0] * 300})
     people.to_csv(folder / "people.csv", index=False)
     with zipfile.ZipFile(folder / "some_people-1.0-py3-none-any.whl", "w") as wheel:
         wheel.write(folder / "people.csv", "some_people/data/people.csv")
@@ -58,7 +58,7 @@ def test_gaps_of_real_neighbours_are_exact():
 
 @pytest.mark.slow
 def test_a_question_is_measured_saved_and_written_into_the_page(archives, tmp_path, monkeypatch):
-    """Fails if the page's figures were not those of the four ways to choose P."""
+    """Fails if the page's figures were not those of the ways to choose P, before and after a check."""
     people = {"age": uniform(0, 1000), "flag": integers(0, 1)}
     monkeypatch.setitem(real_data.SETS, "people", real_questions.Set("some-people", "people.csv", people))
     asked = [
@@ -71,8 +71,18 @@ def test_a_question_is_measured_saved_and_written_into_the_page(archives, tmp_pa
     rows = real_data.run(asked, archives, True, saved)
     assert json.loads(saved.read_text())["rows"] == rows
     assert real_data.run(asked, archives, True, saved) == rows  # nothing is measured twice
-    assert list(rows[0]["ways"]) == ["bounds", "family", "learned 0.3", "learned + family 0.3"]
     ways = rows[0]["ways"]
+    four = ["bounds", "family", "learned 0.3", "learned + family 0.3"]
+    assert [way for way in ways if "repaired" not in way] == four
+    few = {way for way, found in ways.items() if found.get("few")}  # 1,200 people
+    assert few == {"bounds + repaired", "learned + family + repaired 0.3"}
+    monkeypatch.setattr(real_data, "CHECKS", (0.1, 2.0))
+    checked = real_data.run(asked[:1], archives, True, None)
+    for way in few:
+        found = checked[0]["ways"][way]
+        assert found["check"]["epsilon"] == 2
+        assert found["delta"] >= 0.99 * checked[0]["ways"][way.replace(" + repaired", "")]["delta"]
+    assert "(× " in real_data.details(checked)
     assert ways["bounds"]["over"] > 3 and ways["bounds"]["beyond"] == 0  # ages are far inside of 0 to 1000
     for before, after in (("bounds", "family"), ("learned 0.3", "learned + family 0.3")):
         assert ways[after]["delta"] >= ways[before]["delta"]
@@ -80,4 +90,4 @@ def test_a_question_is_measured_saved_and_written_into_the_page(archives, tmp_pa
     real_data.write(rows, page)
     text = page.read_text()
     assert "old" not in text and "Between." in text and text.count("mean: age (people)") == 1
-    assert "learned + family, ε₀=0.3" in text
+    assert "learned + family, ε₀=0.3" in text and "too few people" in text

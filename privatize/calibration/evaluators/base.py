@@ -4,7 +4,7 @@ import contextlib
 import copy
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -13,7 +13,7 @@ import numpy as np
 from privatize.calibration import streams
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.neighbours import NeighbourSampler, Pair
-from privatize.calibration.norms import Norm, Vector, slack_of
+from privatize.calibration.norms import Norm, Vector
 from privatize.calibration.user_warnings import collected_warnings
 from privatize.data import records
 from privatize.errors import NotReproducibleError, OutputError, PairError
@@ -128,7 +128,12 @@ class Evaluator:
             raise AssertionError("No pair has worked.")  # callers check first
         return self.structure
 
-    def learn(self, structure: Structure | None, rounding_noise: float = 0.0) -> None:
+    def learn(
+        self,
+        structure: Structure | None,
+        rounding_noise: float = 0.0,
+        largest: Mapping[int, Vector] | None = None,  # noqa: ARG002 - for a joint evaluator
+    ) -> None:
         """Note what other processes or earlier calibrations have seen."""
         if self.structure is None:
             self.structure = copy.deepcopy(structure)  # without its classes, which may be different ones here
@@ -242,27 +247,23 @@ class Evaluator:
     def both(self, pair: Pair, rng: rng_guard, reseed: bool = True) -> tuple[Any, Any]:
         """Evaluate the function on both neighbours, each with the public seed, and return flat outputs."""
         one, other = self.pairs.neighbours(*pair)
-        if reseed:
-            rng.reseed()
         # Flattened at once: the function may return the same object both times.
-        a = self.flat(self.function(one))
-        if reseed:
-            rng.reseed()
-        return a, self.flat(self.function(other))
+        return self.evaluated(one, rng, reseed), self.evaluated(other, rng, reseed)
 
     measured = both  # the flat outputs whose difference counts
+
+    def evaluated(self, data: Any, rng: rng_guard, reseed: bool = True) -> Any:
+        """Evaluate the function on one dataset, with the public seed, and return its flat output."""
+        if reseed:
+            rng.reseed()
+        return self.flat(self.function(data))
 
     def flat(self, value: Any) -> Any:
         """Return an output as a vector, or as a float if it is one number in an absolute norm."""
         structure = self.structure
         if structure is None:
             structure = self.structure = describe(value)
-        try:
-            if self.norm.absolute and isinstance(structure, Number):
-                return structure.numbers(value)
-            return structure.flatten(value, learn=True)
-        except StructureChanged as error:
-            raise StructureChanged(_difference(value, structure)) from error
+        return flattened(value, structure, number=self.norm.absolute)
 
     def _check_repeats(self, first: Any, again: Any, rng: rng_guard) -> None:
         """Evaluate the first dataset again, after its neighbour: caches, warm starts and randomness show.
@@ -270,9 +271,8 @@ class Evaluator:
         A difference by rounding alone is noted: libraries that sum in parallel (polars) round differently
         from run to run.
         """
-        rng.reseed()
         try:
-            second = self.flat(self.function(again))
+            second = self.evaluated(again, rng)
         except KeyboardInterrupt:
             raise
         except BaseException:  # sys.exit() as well
@@ -281,7 +281,7 @@ class Evaluator:
             if np.array_equal(first, second, equal_nan=True):
                 return
             differ = self.norm.gap(first, second)
-            if differ <= slack_of(first, second):
+            if differ <= self.norm.slack(first, second):
                 self.rounding_noise = max(self.rounding_noise, differ)
                 return
         raise NotReproducibleError("""The function gave two different answers for identical data. Its
@@ -351,6 +351,16 @@ class PairedEvaluator(Evaluator):
         if one is other and not isinstance(one, int | float | np.generic):
             raise _SharedOutput
         return found
+
+
+def flattened(value: Any, structure: Structure, *, number: bool) -> Any:
+    """Return an output as a vector, or one number as a float; say what differs from the structure."""
+    try:
+        if number and isinstance(structure, Number):
+            return structure.numbers(value)
+        return structure.flatten(value, learn=True)
+    except StructureChanged as error:
+        raise StructureChanged(_difference(value, structure)) from error
 
 
 def _difference(value: Any, structure: Structure) -> str:

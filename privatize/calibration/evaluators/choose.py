@@ -6,6 +6,7 @@ from typing import Any
 from privatize.calibration.additive import rows_of
 from privatize.calibration.evaluators.base import Evaluator, Function, PairedEvaluator, PairFunction
 from privatize.calibration.evaluators.batched import Batch, BatchedEvaluator
+from privatize.calibration.evaluators.joint import Joint, JointEvaluator, JointNorm
 from privatize.calibration.evaluators.summed import SummedEvaluator
 from privatize.calibration.neighbours import NeighbourSampler, RecordSampler
 from privatize.calibration.norms import Norm
@@ -35,6 +36,9 @@ def evaluator(
     With ``turns`` each block is drawn from another one of several P.
     """
     rest |= {"function": function, "norm": Norm(norm), "s0": coin_seed(seed) if s0 is None else s0}
+    if isinstance(function, Joint):
+        rest |= {"pairs": NeighbourSampler(sampler, n, seed, target, turns), "norm": JointNorm(function)}
+        return JointEvaluator(**rest)
     # For a sum over records two records make a pair, but only if P is known to draw them independently.
     rows = rows_of(function) if pair is None and not batch and not entire and traits_of(sampler).iid else None
     if rows is not None:

@@ -1,0 +1,306 @@
+"""What a check of P finds, and what a repair is worth: `python -m tests.benchmarks.fit [--docs] [--times]`.
+
+People come from a known distribution, so that it is known how often real neighbours are beyond an estimate.
+Gaps are computed in numpy, many at once; block sizes, noise, scan and certificates are the library's own,
+with seeded noise, 200 times. `--docs` writes the tables into docs/fit.md, between their marks. `--times`
+measures what the processes of blocks cost, instead.
+"""
+
+import argparse
+import functools
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from privatize import fit_power, learn, plan, samplers
+from privatize.calibration.factor_scan import FACTORS, Cut, sizes
+from privatize.calibration.fit import Fit, fit_of
+from privatize.errors import SettingsError
+from privatize.testing import insecure_noise
+
+PAGE = Path(__file__).parents[2] / "docs" / "fit.md"
+GAMMA = 0.05
+PLAN = plan(gamma=GAMMA)
+TIMES = 200
+Rng = np.random.Generator
+Draw = Callable[[Rng, tuple[int, ...]], Any]  # records of this shape, with one more axis for columns
+
+
+# --- functions of many datasets at once, and where people come from ---------------------------
+
+
+def mean(d: Any) -> Any:
+    """Return the mean of the second column."""
+    return d[..., 1].mean(-1)
+
+
+def spread(d: Any) -> Any:
+    """Return the standard deviation of the second column."""
+    return d[..., 1].std(-1)
+
+
+def median(d: Any) -> Any:
+    """Return the median of the second column."""
+    return np.median(d[..., 1], axis=-1)
+
+
+def slope(d: Any) -> Any:
+    """Return the slope of the second column on the first."""
+    x, y = (d[..., at] - d[..., at].mean(-1, keepdims=True) for at in (0, 1))
+    return (x * y).sum(-1) / np.maximum((x * x).sum(-1), 1e-9)
+
+
+def in_group(d: Any) -> Any:
+    """Return the mean of the second column where the first is 1."""
+    return (d[..., 0] * d[..., 1]).sum(-1) / np.maximum(d[..., 0].sum(-1), 1)
+
+
+def box(x: float, y: float) -> Draw:
+    """Return independent uniform columns in [-x, x] and [-y, y]."""
+    return lambda rng, size: np.stack([rng.uniform(-x, x, size), rng.uniform(-y, y, size)], -1)
+
+
+def line(x: float, rest: float) -> Draw:
+    """Return points around a line of slope 1, clipped to [-10, 10]."""
+
+    def draw(rng: Rng, size: tuple[int, ...]) -> Any:
+        first = np.clip(rng.normal(0, x, size), -10, 10)
+        return np.stack([first, np.clip(first + rng.normal(0, rest, size), -10, 10)], -1)
+
+    return draw
+
+
+def group(share: float) -> Draw:
+    """Return people of whom a share is in a group, with a uniform number each."""
+    return lambda rng, size: np.stack([(rng.random(size) < share) * 1.0, rng.random(size)], -1)
+
+
+def one(number: Callable[[Rng, tuple[int, ...]], Any]) -> Draw:
+    """Return one column, from 0 to 100, as the second of two."""
+    return lambda rng, size: np.stack([np.zeros(size), np.clip(number(rng, size), 0, 100)], -1)
+
+
+BOUNDS = one(lambda rng, size: rng.uniform(0, 100, size))
+INCOMES = one(lambda rng, size: np.exp(rng.normal(0, 1.5, size)))
+ZEROS = one(lambda rng, size: np.where(rng.random(size) < 0.5, 0, np.exp(rng.normal(3, 0.5, size))))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function, a P, where the people really come from, and what is spent on how many of them."""
+
+    name: str
+    function: Callable[[Any], Any]
+    P: Draw | None  # None for one that is learned from the people
+    people: Draw
+    n: int
+    epsilon: float
+
+
+CASES = [
+    Case("slope, P too wide", slope, box(10, 10), line(0.5, 1.5), 4000, 0.5),
+    Case("slope, P too wide", slope, box(10, 10), line(0.5, 1.5), 20_000, 0.2),
+    Case("mean of a 10% group, P says half", in_group, group(0.5), group(0.1), 4000, 0.5),
+    Case("mean of a 10% group, P says half", in_group, group(0.5), group(0.1), 20_000, 0.2),
+    Case("mean of a 10% group, P says half", in_group, group(0.5), group(0.1), 100_000, 0.2),
+    Case("spread of incomes, P uniform", spread, BOUNDS, INCOMES, 4000, 0.5),
+    Case("mean, P right", mean, box(1, 1), box(1, 1), 4000, 0.5),
+    Case("mean, P right", mean, box(1, 1), box(1, 1), 20_000, 0.2),
+    Case("mean, P right", mean, box(1, 1), box(1, 1), 100_000, 0.2),
+    Case("slope, P right", slope, line(0.5, 1.5), line(0.5, 1.5), 4000, 0.5),
+    Case("slope, P right", slope, line(0.5, 1.5), line(0.5, 1.5), 20_000, 0.2),
+    Case("mean income, P learned from the same people", mean, None, INCOMES, 4000, 0.5),
+    Case("median of half zeros, P uniform", median, BOUNDS, ZEROS, 100_000, 0.2),
+]
+
+
+# --- gaps, estimates and checks ---------------------------------------------------------------
+
+
+def gaps(function: Callable[[Any], Any], draw: Draw, n: int, m: int, rng: Rng) -> Any:
+    """Return the gaps of m pairs of neighbours of n records."""
+    found, most = [], max(1, 2_000_000 // n)
+    while m > 0:
+        pairs = min(most, m)
+        m -= pairs
+        drawn = draw(rng, (pairs, n + 1))
+        found.append(between(function, drawn, rng))
+    return np.concatenate(found)
+
+
+def between(function: Callable[[Any], Any], drawn: Any, rng: Rng) -> Any:
+    """Return the gaps of blocks of people, of whom the last replaces one of the others."""
+    first = drawn[:, :-1]
+    other = first.copy()
+    other[np.arange(len(drawn)), rng.integers(0, first.shape[1], len(drawn))] = drawn[:, -1]
+    return np.abs(function(first) - function(other))
+
+
+def estimated(function: Callable[[Any], Any], P: Draw, n: int, rng: Rng) -> float:
+    """Return P's estimate at n: the k-th smallest of m gaps."""
+    return float(np.sort(gaps(function, P, n, PLAN.m, rng))[PLAN.k - 1])
+
+
+def checked(case: Case, people: Any, P: Draw, rng: Rng, known: Callable[[int], float]) -> Fit | None:
+    """Check P on people as the library does; `known` returns P's estimate at the size of a block."""
+    cut = sizes(case.n, GAMMA, case.epsilon)
+    order = rng.permutation(case.n)
+
+    def counts(blocks: Cut, at: Any) -> list[int]:
+        drawn = people[at[: blocks.number * blocks.people]].reshape(blocks.number, blocks.people, -1)
+        found = between(case.function, drawn, rng) / known(blocks.size)
+        return [int((found > factor).sum()) for factor in FACTORS]
+
+    used = cut.main.number * cut.main.people
+    second = None if cut.smaller is None else counts(cut.smaller, order[used:])
+    facts = {"main": cut.main, "smaller": cut.smaller, "n": case.n, "gamma": GAMMA, "epsilon": case.epsilon}
+    return fit_of(counts(cut.main, order), second, **facts, functions=("f",), about=("",))
+
+
+def learned(people: Any) -> Draw:
+    """Return a P that is learned from the second column, with an epsilon of 0.3."""
+    made = learn(people[:, 1].copy(), within=samplers.uniform(0, 100), epsilon=0.3)
+
+    def draw(source: Rng, size: tuple[int, ...]) -> Any:
+        numbers = made.draw(int(np.prod(size)), source).reshape(size)
+        return np.stack([np.zeros(size), numbers], -1)
+
+    return draw
+
+
+def row(case: Case, times: int) -> list[str]:
+    """Return what checks of one case have found."""
+    rng, main = np.random.default_rng(1), sizes(case.n, GAMMA, case.epsilon).main
+    real = np.sort(gaps(case.function, case.people, case.n, 2000, rng))
+    small = np.sort(gaps(case.function, case.people, main.size, 50_000, rng))
+    needed, fixed = float(np.quantile(real, 1 - GAMMA)), []
+    if case.P is not None:  # ten calibrations, which take turns
+        law = case.P
+        fixed = [functools.cache(lambda n: estimated(case.function, law, n, rng)) for _ in range(10)]
+    before, after, wide, factors, wrong, failed, grows = [], [], [], [], [], 0, 0
+    for at in range(times):
+        people = case.people(rng, (case.n,))
+        P = learned(people) if case.P is None else case.P
+        own = functools.cache(lambda n, P=P: estimated(case.function, P, n, rng))
+        known = fixed[at % 10] if fixed else own
+        fit = checked(case, people, P, rng, known)
+        before.append(beyond(real, known(case.n)))
+        if fit is None:
+            failed += 1
+            continue
+        after.append(beyond(real, fit.factor * known(case.n)))
+        wide.append(fit.factor * known(case.n) / needed)
+        factors.append(fit.factor)
+        true = [beyond(small, factor * known(main.size)) for factor in (1.0, fit.factor)]
+        wrong.append([true[0] > fit.share.high, true[0] < fit.share.low, true[1] > fit.certified])
+        grows += fit.grows
+    bad = np.mean(wrong, axis=0)
+    return [
+        case.name,
+        f"{case.n:,}, {case.epsilon:g}",
+        f"{np.mean(before):.3f}",
+        f"{np.mean(after):.3f}",
+        f"{np.mean(np.array(after) > GAMMA):.0%}",
+        f"{np.median(factors):.2g} ({np.quantile(factors, 0.9):.2g})",
+        f"{np.median(wide):.1f}",
+        f"{max(bad[:2]):.1%}, {bad[2]:.1%}",
+        f"{grows / times:.0%}" if sizes(case.n, GAMMA, case.epsilon).smaller else "",
+        f"{failed}",
+    ]
+
+
+def beyond(found: Any, limit: float) -> float:
+    """Return the share of sorted gaps that are beyond a limit."""
+    return 1 - float(np.searchsorted(found, limit, side="right")) / len(found)
+
+
+HEADS = [
+    "question",
+    "n, ε",
+    "beyond before",
+    "after",
+    "checks after which > γ",
+    "factor (9 of 10)",
+    "Δ̂ over the true quantile",
+    "false bounds: count, scan",
+    "grows",
+    "no factor",
+]
+
+
+def power() -> list[list[str]]:
+    """Return what checks can find, at several n and epsilon."""
+    rows = []
+    for n in (1000, 4000, 20_000, 100_000, 1_000_000):
+        for epsilon in (0.1, 0.2, 0.5, 1.0):
+            try:
+                found = fit_power(n, gamma=GAMMA, epsilon=epsilon)
+            except SettingsError:
+                continue
+            second = f"{found.smaller.number:,} of {found.smaller.size}" if found.smaller else ""
+            main = f"{found.main.number:,} of {found.main.size}"
+            rows.append(
+                [f"{n:,}", f"{epsilon:g}", main, second, f"{found.certified:.3f}", f"{found.excess:.2g}"]
+            )
+    return rows
+
+
+def table(heads: list[str], rows: list[list[str]]) -> str:
+    """Return a table in Markdown."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def timed() -> None:
+    """Print what a block costs, beside the function."""
+    from privatize import check_fit, privatize
+
+    people = np.random.default_rng(0).uniform(0, 100, 20_000)
+    for name, function in {
+        "mean": np.mean,
+        "sleeps 10 ms": lambda x: (time.sleep(0.01), float(x.mean()))[1],
+    }.items():
+        f = privatize(
+            epsilon=1, gamma=GAMMA, sampler=samplers.uniform(0, 100), store="memory", samples="least"
+        )(function)
+        first = sizes(len(people), GAMMA, 0.2).main
+        f.estimate(first.size)
+        started = time.perf_counter()
+        check_fit(f, people, epsilon=0.2)
+        took = time.perf_counter() - started
+        print(f"{name}: {first.number} blocks in {took:.2f} s, {took / first.number * 1e3:.2f} ms each")
+
+
+def main() -> None:
+    """Print the tables, or write them into the page."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--docs", action="store_true")
+    parser.add_argument("--times", action="store_true")
+    parser.add_argument("--repeats", type=int, default=TIMES)
+    given = parser.parse_args()
+    if given.times:
+        return timed()
+    made = {"power": table(["n", "ε", "blocks of people", "second size", "certified", "excess"], power())}
+    rows = []
+    with warnings.catch_warnings(action="ignore"), insecure_noise(1):
+        for case in CASES:
+            rows.append(row(case, given.repeats))
+            print(rows[-1], flush=True)
+    made["repaired"] = table(HEADS, rows)
+    for name, text in made.items():
+        print(f"\n{name}\n{text}")
+        if given.docs:
+            page = PAGE.read_text(encoding="utf-8")
+            start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+            head, rest = page.split(start)
+            PAGE.write_text(f"{head}{start}\n{text}\n\n{end}{rest.split(end)[1]}", encoding="utf-8")
+    return None
+
+
+if __name__ == "__main__":
+    main()
