@@ -30,12 +30,22 @@ _of_test = pytest.fixture(autouse=True, name="_of_test")(_forget)
 _of_module = pytest.fixture(autouse=True, scope="module", name="_of_module")(_forget)
 
 
-def pytest_runtest_setup():
+_last = None  # the file that the last test was in
+
+
+def pytest_runtest_setup(item):
     """Forget what another test, or an example in the docs, which has no fixtures, has set by configure().
 
-    Stress tests are switched off: those of their own tests switch them on.
+    Stress tests are switched off: those of their own tests switch them on. Every file begins with an empty
+    ledger in memory: a catalogue is refused after answers about people of the same name.
     """
+    global _last
+    from privatize.budgets.ledger import open_ledger
     from privatize.config import policy
+
+    if item.path != _last:
+        open_ledger.cache_clear()
+        _last = item.path
 
     policy._chosen.clear()
     policy._chosen["stress"] = False
