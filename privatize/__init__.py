@@ -20,6 +20,7 @@ from privatize.budgets.budget import Budget
 from privatize.budgets.sealed import Sealed, private_source, seal
 from privatize.calibration.sensitivity import Sensitivity, estimate_sensitivity
 from privatize.config.policy import configure
+from privatize.data.units import Unit
 from privatize.function.counting import Changed
 from privatize.function.private_function import PrivateFunction, privatize
 from privatize.function.release import Release
@@ -55,7 +56,8 @@ __all__ = ["Changed", "PrivateFunction", "Release", "Settings", "instrument", "p
 __all__ += ["Plan", "Sensitivity", "additive", "estimate_sensitivity", "plan", "sums", "transfer"]
 __all__ += ["Bernstein", "BernsteinPolynomial", "Blocks", "Exponential", "Gaussian", "Laplace", "Mechanism"]
 __all__ += ["Fit", "check_fit", "fit_power", "learn", "learning_error", "samplers"]
-__all__ += ["Budget", "Catalogue", "People", "Sealed", "configure", "private_source", "seal"]
+__all__ += ["Budget", "Catalogue", "People", "Sealed", "Unit", "configure", "private_source"]
+__all__ += ["seal"]
 __all__ += ["Audit", "Report", "audit", "errors", "report"]
 
 # Modules that most programs never need: loaded when they are asked for.

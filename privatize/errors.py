@@ -28,6 +28,7 @@
     PrivatizeWarning (UserWarning)
     ├── NotRememberedWarning           an estimate cannot be remembered for the next call
     ├── FragileEstimateWarning         an estimate hangs on an assumption of P
+    ├── UnitWarning                    people may have several rows, and nobody has said so
     ├── StoreWarning                   remembered estimates cannot be read or written
     ├── UnsharedBudgetWarning          a budget is in the memory of one process
     └── InsecureNoiseWarning           noise is seeded, for tests: nothing is private
@@ -265,6 +266,10 @@ class InsecureNoiseWarning(PrivatizeWarning):
 
 class FragileEstimateWarning(PrivatizeWarning):
     """An estimate would be larger if P were a little different, in the way that the message says."""
+
+
+class UnitWarning(PrivatizeWarning):
+    """A column has a name like an identifier, and nobody has said whether people have several rows."""
 
 
 class NotRememberedWarning(PrivatizeWarning):

@@ -13,10 +13,10 @@ import functools
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
-from privatize.budgets import catalogues, rows
+from privatize.budgets import catalogues, rows, units
 from privatize.budgets.catalogues import Declaration
 from privatize.budgets.charges import Book, Charge, Lesson, Totals
 from privatize.budgets.ledger_layout import CREATE, NAMES, VERSION, check, prepare
@@ -130,6 +130,7 @@ class Ledger:
         """
         _check_charge(terms, charge)
         with self._transaction() as run:
+            units.check(run, charge)
             numbers = self._numbers(run, terms)
             before = rows.sampled_before(run, terms.name)
             _add(run, terms, charge, lambda book, each: rows.write(run, next(numbers), each, book))
@@ -181,8 +182,21 @@ class Ledger:
         """Refuse a charge that could not be reserved now; spend nothing."""
         _check_charge(terms, charge)
         with self._transaction(write=False) as run:
+            units.check(run, charge)
             self._compare(self._terms(run, terms.name), terms)
             _add(run, terms, charge, Book.add)
+
+    def unit_key(self, names: Sequence[str], unit: str) -> bytes:
+        """Return the secret key by which persons with several rows are ordered, made once for these people.
+
+        Nothing else reads it: no command, export or history shows it.
+        """
+        with self._transaction(write=False) as run:
+            found = units.key(run, names, unit)
+        if found is None:
+            with self._transaction() as run:
+                found = units.make_key(run, names, unit)
+        return found
 
     def declare_again(self, terms: Terms, name: str, declared: str, described: str, who: str) -> None:
         """Write into the history that the P of some people, which cannot be compared, is this one."""
@@ -263,7 +277,7 @@ def _add(run: Run, terms: Terms, charge: Charge, add: Callable[[Book, Charge], C
 
 def _check_charge(terms: Terms, charge: Charge) -> None:
     """Refuse a charge that this budget cannot add up, or that no database can store."""
-    if (charge.neighbours, charge.unit) != (terms.neighbours, terms.unit):
+    if charge.neighbours != terms.neighbours or charge.unit not in (terms.unit, units.PERSON):
         raise SettingsError(f"""The budget {terms.name!r} is about neighbours that {terms.neighbours} a
             {terms.unit}, and {charge.function}() is about neighbours that {charge.neighbours} a
             {charge.unit}. A total has one kind of neighbour: open another budget.""")

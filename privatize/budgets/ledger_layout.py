@@ -22,12 +22,15 @@ _TABLES = {
     "people": "budget name partition part declared described",
     "learned": "budget dataset n within settings number content",
     "catalogues": "budget name dataset n digest number late content",
+    "units": "name unit",
+    "unit_keys": "name secret",
     "ledger_layout": "version",
 }
 _INTEGERS = ("charges", "migrated", "number", "n", "late", "version")  # all other columns have strings
 NAMES = {table: names.split() for table, names in _TABLES.items()}
 # How many columns are the key.
 KEYS = {"budgets": 1, "spent": 3, "charges": 2, "gammas": 3, "people": 2, "learned": 5, "catalogues": 2}
+KEYS |= {"units": 1, "unit_keys": 1}
 
 
 def _create(table: str, names: list[str]) -> str:
@@ -38,6 +41,7 @@ def _create(table: str, names: list[str]) -> str:
 
 CREATE = tuple(_create(table, names) for table, names in NAMES.items())
 
+_LATER = {"learned", "catalogues", "units", "unit_keys"}  # additions, which are no part of totals
 _EARLIER = ("budgets", "spent", "charges", "gammas")  # tables that all earlier ledgers have
 # The columns that earlier tables lack, and their values in existing rows. An earlier version of the library
 # names no columns when it inserts, so it cannot write to a table that has more of them: it fails, and spends
@@ -67,9 +71,10 @@ def prepare(run: Run, found: set[str], postgres: bool) -> None:
     needed = set(_EARLIER)
     if "ledger_layout" in found:
         check(run("SELECT version FROM ledger_layout"))
-        needed = set(NAMES) - {"learned", "catalogues"}  # later additions, which are no part of totals
-    if postgres and "catalogues" not in found:  # whoever may read a budget can go on
-        run("GRANT SELECT ON catalogues TO PUBLIC")
+        needed = set(NAMES) - _LATER
+    for table in ("catalogues", "units") if postgres else ():
+        if table not in found:  # whoever may read a budget can go on; but keys are secret
+            run(f"GRANT SELECT ON {table} TO PUBLIC")
     missing = sorted(needed - found) if needed & found else []
     if missing:
         raise LedgerError(f"""The ledger is damaged: its table {missing[0]!r} is missing. Restore it from a

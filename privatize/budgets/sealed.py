@@ -1,8 +1,11 @@
 """Sealed data, which only private functions can open: a guard against accidents, not attackers."""
 
 import functools
+import secrets
+import warnings
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
@@ -11,15 +14,21 @@ from privatize.budgets.budget import Budget
 from privatize.budgets.charges import check_text
 from privatize.budgets.partition import Part
 from privatize.data import records
-from privatize.errors import PrivatizeError, SealedError, SettingsError
-from privatize.identity.library import Opaque
+from privatize.data.grouping import check_rows, group, number_of_persons
+from privatize.data.persons import Persons, names_of
+from privatize.data.units import UNDECLARED, Unit, identifiers
+from privatize.errors import PrivatizeError, SealedError, SettingsError, UnitWarning
+from privatize.identity.library import Opaque, outside
 from privatize.samplers import as_sampler
+from privatize.samplers.people import declared_unit
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 # The data, by the id of its seal. It is no attribute: nothing that looks through attributes finds it.
 _CONTENT: dict[int, Any] = {}
+# Of sealed people with several rows: who they are, a secret key, and what was made of them last.
+_PERSONS: dict[int, "_People"] = {}
 
 
 class _NoAttribute(SealedError, AttributeError):  # noqa: N818 - it is a SealedError
@@ -48,32 +57,43 @@ class Sealed:
     version : str or None
         Version of the dataset.
     n : int
-        Number of records.
+        Number of records: of persons, if these have several rows each.
+    unit : Unit or None
+        Which column identifies persons; None if every row is another person.
     schema
         Containers, names, dtypes and shapes, as JSON, without the lengths of strings.
     """
 
-    __slots__ = ("__weakref__", "_budget", "_kind", "_sampler", "n", "name", "schema", "version")
+    __slots__ = ("__weakref__", "_budget", "_kind", "_sampler", "n", "name", "schema", "unit", "version")
     opaque: ClassVar[bool] = True  # fingerprints do not look inside
     name: str
     version: str | None
     n: int
     schema: Any
+    unit: Unit | None
 
-    def __init__(self, data: Any, name: str, version: str | None, sampler: Any, budget: Any) -> None:
-        n, schema = records.count(data), records.describe(data).to_json(public=True)
+    def __init__(
+        self, data: Any, name: str, version: str | None, sampler: Any, budget: Any, people: "_People | None"
+    ) -> None:
+        schema = records.describe(data).to_json(public=True)
+        n = records.count(data) if people is None else number_of_persons(data, people.unit, people.persons)
         facts = {"name": name, "version": version, "n": n, "schema": schema, "_kind": _type(data)}
-        for slot, value in (facts | {"_sampler": sampler, "_budget": budget}).items():
+        facts |= {"unit": people and people.unit, "_sampler": sampler, "_budget": budget}
+        for slot, value in facts.items():
             object.__setattr__(self, slot, value)  # the class refuses to set attributes
         _CONTENT[id(self)] = data
+        if people is not None:
+            _PERSONS[id(self)] = people
 
     def __del__(self) -> None:
         content = globals().get("_CONTENT")  # None or missing when Python ends
         if content is not None:
             content.pop(id(self), None)
+            _PERSONS.pop(id(self), None)
 
     def __repr__(self) -> str:
-        return f"<sealed {declared(self)}: {self._kind}, n={self.n}>"
+        by = "" if self.unit is None else f" persons by {self.unit.name!r}"
+        return f"<sealed {declared(self)}: {self._kind}, n={self.n}{by}>"
 
     def __str__(self) -> str:
         return repr(self)
@@ -139,6 +159,8 @@ def seal(
     version: str | None = None,
     sampler: Any = None,
     budget: Budget | Part | None = None,
+    unit: Any = UNDECLARED,
+    persons: Any = None,
 ) -> Sealed:
     """Seal data, so that nothing but private functions can open it.
 
@@ -154,6 +176,11 @@ def seal(
         P, for functions that are decorated without one.
     budget : Budget, optional
         What every answer about this data is charged to.
+    unit : str, Unit or None, optional
+        The column that identifies a person, if people have several rows each; None says that every row is
+        another person. By default that of P.
+    persons : iterable, optional
+        The identifiers of all persons, if some may have no rows. Rows of others are left out.
 
     Examples
     --------
@@ -174,23 +201,78 @@ def seal(
     chosen = None if sampler is None else as_sampler(sampler)
     failure: PrivatizeError | None = None
     try:
-        return Sealed(data, name, version, chosen, budget)
+        people = _people(data, declared_unit(unit, chosen, "seal"), persons, budget)
+        return Sealed(data, name, version, chosen, budget, people)
     except PrivatizeError as error:
         failure = error.with_traceback(None)
         failure.__context__ = None
     finally:
-        del data  # the frames of the error's traceback must not have it
+        del data, persons  # the frames of the error's traceback must not have them
     raise failure
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class _People:
+    """Who the people with several rows are: private, so it is in a table of its own."""
+
+    unit: Unit
+    persons: tuple[Any, ...] | None
+    key: bytes = field(default_factory=lambda: secrets.token_bytes(32))
+    made: dict[tuple[Unit, bytes], Persons] = field(default_factory=dict)
+
+    def grouped(self, data: Any, unit: Unit, key: bytes) -> Persons:
+        """Return the persons of the data; they are made once, since that takes longer than most answers."""
+        if (unit, key) not in self.made:
+            self.made.clear()
+            self.made[unit, key] = group(data, unit, key, self.persons)
+        return self.made[unit, key]
+
+
+def _people(data: Any, unit: Any, persons: Any, budget: Any) -> _People | None:
+    """Return who the persons are; None if every row is one."""
+    if unit is UNDECLARED or unit is None:
+        if persons is not None:
+            raise SettingsError("""seal(persons=...) lists people who may have no rows, so unit= must say which
+                column identifies them.""")
+        if unit is UNDECLARED:
+            warn_identifiers(names_of(data), "seal")
+        return None
+    check_rows(data, unit)
+    if isinstance(budget, Part):
+        raise SettingsError(f"""The data is sealed with unit={unit.name!r} and a part of a budget, and a person
+            may have rows in several parts. Use the budget itself.""")
+    if unit.empty and persons is None:
+        raise SettingsError("""P draws people without rows, so the number of people would depend on who has
+            rows. List all of them: seal(..., persons=[...]).""")
+    return _People(unit, None if persons is None else tuple(persons))
+
+
+def warn_identifiers(names: Any, what: str) -> None:
+    """Warn if columns have names like identifiers, and nobody has said whether people have several rows."""
+    found = identifiers(names)
+    if found:
+        warnings.warn(
+            f"The column {found[0]!r} looks as if it identified people. If a person may have several rows, "
+            f"{what}() would protect single rows only: use samplers.people(P, unit={found[0]!r}, ...), or "
+            f"unit={found[0]!r} where there is no P. If every row is another person, pass unit=None.",
+            UnitWarning,
+            stacklevel=outside(),
+        )
+
+
 def private_source(
-    *, name: str, version: str | None = None, sampler: Any = None, budget: Budget | Part | None = None
+    *,
+    name: str,
+    version: str | None = None,
+    sampler: Any = None,
+    budget: Budget | Part | None = None,
+    unit: Any = UNDECLARED,
 ) -> Callable[[Callable[P, R]], Callable[P, Sealed]]:
     """Decorate a loader so that it returns sealed data.
 
     Parameters
     ----------
-    name, version, sampler, budget
+    name, version, sampler, budget, unit
         As for `seal`.
 
     Examples
@@ -208,7 +290,11 @@ def private_source(
     def decorate(loader: Callable[P, R]) -> Callable[P, Sealed]:
         @functools.wraps(loader)
         def load(*args: P.args, **kwargs: P.kwargs) -> Sealed:
-            return seal(loader(*args, **kwargs), name=name, version=version, sampler=chosen, budget=budget)
+            loaded = loader(*args, **kwargs)
+            try:
+                return seal(loaded, name=name, version=version, sampler=chosen, budget=budget, unit=unit)
+            finally:
+                del loaded
 
         vars(load)["opaque"] = Opaque()  # fingerprints do not look inside
         return load
@@ -233,6 +319,18 @@ def is_sealed(value: Any) -> bool:
 def opened(sealed: Any) -> Any:
     """Return the data inside. Only private functions may call this."""
     return _CONTENT[id(sealed)]
+
+
+def persons_of(sealed: Sealed, unit: Unit, key: bytes | None) -> tuple[Persons, bytes]:
+    """Return the people inside, and the key that they are ordered by: the given one, or their own."""
+    people = _PERSONS[id(sealed)]
+    used = people.key if key is None else key
+    return people.grouped(_CONTENT[id(sealed)], unit, used), used
+
+
+def lists_persons(sealed: Sealed) -> bool:
+    """Tell whether all persons were listed when the data was sealed."""
+    return _PERSONS[id(sealed)].persons is not None
 
 
 def declared(sealed: Sealed) -> str:

@@ -72,6 +72,7 @@ class Additive(Wrapper):
         inner: Any = self.function
         while isinstance(inner, functools.partial):
             inner = inner.func
+        vars(self)["ready"] = self.name is not None  # whether it is one of those below
         name = self.name or getattr(inner, "__name__", type(inner).__name__)
         # It has the name, docstring and signature of g.
         attributes = {"__module__": getattr(inner, "__module__", __name__), "__doc__": inner.__doc__}
@@ -127,7 +128,8 @@ class Additive(Wrapper):
         bounds = self.bounds or self.own
         if bounds is None:
             return None
-        return Clamped(self.rows, bounds, self.average, samplable=self.bounds is None)
+        samplable, columns = self.bounds is None, bool(vars(self)["ready"])
+        return Clamped(self.rows, bounds, self.average, samplable, columns)
 
     def _identity(self) -> tuple[Any, ...]:
         return self.function, self.average, self.labels, *([self.bounds] if self.bounds else [])
@@ -139,7 +141,8 @@ class Additive(Wrapper):
         return {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Additive, (self.function, self.average, self.labels, self.name, self.bounds, self.own)
+        name = self.name if vars(self)["ready"] else None
+        return Additive, (self.function, self.average, self.labels, name, self.bounds, self.own)
 
     def __repr__(self) -> str:
         return f"<{'mean' if self.average else 'sum'} of {self.__name__} over records>"

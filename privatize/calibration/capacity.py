@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from privatize.data.persons import Persons
 from privatize.errors import CalibrationError, SettingsError
 from privatize.samplers import draw
 
@@ -38,6 +39,8 @@ def size_of(data: Any) -> int:
     """
     if isinstance(data, tuple):
         return sum(map(size_of, data))
+    if type(data) is Persons:
+        return size_of(data.rows) + data.counts.nbytes
     if isinstance(data, np.ndarray):
         return data.nbytes + (sum(map(_size_of_item, data.ravel().tolist())) if data.dtype.hasobject else 0)
     if hasattr(data, "memory_usage"):  # pandas

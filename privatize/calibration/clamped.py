@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from privatize.calibration.numeric import NoRowsError
 from privatize.calibration.proof import Answer, Proven
 from privatize.data import records
+from privatize.data.persons import Persons, table_of
+from privatize.data.units import Unit
 from privatize.errors import DataError, OutputError, SettingsError
 from privatize.mechanisms.base import Mechanism, Vector
 from privatize.mechanisms.laplace import Laplace
@@ -172,6 +174,46 @@ class OneHot(Bounds):
 
 
 @dataclass(frozen=True)
+class Signed(Bounds):
+    """Every number between bounds that include 0, and nothing is subtracted: a missing row counts as 0."""
+
+    inner: Box
+    low: ClassVar[tuple[float, ...]] = ()  # type: ignore[misc]
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self.inner.shape
+
+    @property
+    def keys(self) -> tuple[Any, ...] | None:  # type: ignore[override]
+        return self.inner.keys
+
+    @property
+    def whole(self) -> bool:  # type: ignore[override]
+        return self.inner.whole
+
+    @property
+    def largest(self) -> float:
+        return float(np.abs([self.inner.low, self.inner.high]).max())
+
+    def _steps(self, exponent: int) -> tuple[Integers, Integers]:
+        """Return how many units are below 0, and above."""
+        ends = -np.minimum(self.inner.low, 0.0), np.maximum(self.inner.high, 0.0)
+        below, above = (np.ceil(np.ldexp(end, -exponent)).astype(np.int64) for end in ends)
+        return below, above
+
+    def units(self, rows: Vector, exponent: int) -> Integers:
+        box = self.inner
+        inside = np.clip(np.where(np.isfinite(rows), rows, box.low), box.low, box.high)
+        below, above = self._steps(exponent)
+        return np.clip(np.rint(np.ldexp(inside, -exponent)).astype(np.int64), -below, above)
+
+    def sensitivity(self, exponent: int, norm: Literal["l1", "l2"]) -> float:
+        below, above = self._steps(exponent)
+        return Box(tuple((-below).tolist()), tuple(above.tolist())).sensitivity(0, norm) * 2.0**exponent
+
+
+@dataclass(frozen=True)
 class Clamped(Proven):
     """A sum or mean over records of rows that are clamped.
 
@@ -185,12 +227,18 @@ class Clamped(Proven):
         Whether it is the mean and not the sum.
     samplable : bool
         Whether it is the same function without its bounds, which may be calibrated under a P.
+    columns : bool
+        Whether the function takes the columns of rows without that of the unit, if there is one.
+    most : int or None
+        The largest number of rows of a person; None if every row is a record.
     """
 
     function: Callable[..., Array]
     bounds: Bounds
     average: bool = True
     samplable: bool = False
+    columns: bool = False
+    most: int | None = None
 
     words = "by bounds that every record is clamped to"
     broken = """The function that is added up does not look at one record at a time: it returned other numbers
@@ -199,6 +247,21 @@ class Clamped(Proven):
 
     def wrapped(self, wrap: Callable[[Callable[..., Any]], Callable[..., Any]], /) -> "Clamped":
         return replace(self, function=wrap(self.function))
+
+    def for_persons(self, unit: Unit) -> Proven:
+        """Return the sum over all rows of persons; a mean divides it by the number of persons."""
+        if unit.most is None:
+            raise SettingsError(f"""The bounds are about one row, and nothing says how many rows a person may
+                have. Pass unit=Unit({unit.name!r}, most=12), say: further rows are left out.""")
+        bounds = Signed(self.bounds) if isinstance(self.bounds, Box) else self.bounds
+        return replace(self, bounds=bounds, most=unit.most)
+
+    def _exponent(self, n: int) -> int:
+        return self.bounds.exponent(n * (self.most or 1))
+
+    def _of(self, data: Any) -> Any:
+        """Return rows of numbers for a dataset."""
+        return self.function(table_of(data) if self.columns else data)
 
     def structure(self, n: int) -> Structure:
         zero = 0 if self._whole else 0.0
@@ -212,7 +275,7 @@ class Clamped(Proven):
     def fits(self, data: Any) -> None:
         try:
             # Isolated: how many categories there are would be an answer that nobody has paid for.
-            made = self.function(records.isolated(records.take(data, np.zeros(0, dtype=np.intp))))
+            made = self._of(records.isolated(records.take(data, np.zeros(0, dtype=np.intp))))
         except (DataError, NoRowsError):  # about the form of the data, and of what the function returns
             raise
         except (Exception, SystemExit):  # many functions cannot do anything with no records
@@ -230,7 +293,7 @@ class Clamped(Proven):
         if flat.shape[1] != self.bounds.size:
             raise OutputError(f"Rows of {flat.shape[1]} numbers do not fit bounds= of {self.bounds.size}.")
         with np.errstate(all="ignore"):
-            return self.bounds.units(flat, self.bounds.exponent(n))
+            return self.bounds.units(flat, self._exponent(n))
 
     def _evaluated(self, data: Any, at: NDArray[np.intp], n: int) -> tuple[Integers, bool]:
         """Return the rows of the records at some positions, and whether each was evaluated alone.
@@ -241,9 +304,9 @@ class Clamped(Proven):
         try:
             taken = records.copy(records.take(data, at))  # the function may change records in place
             # A record by itself does not show the categories of others, as it may among them.
-            rows = self.units(self.function(records.isolated(taken) if len(at) == 1 else taken), n)
-            if len(rows) == len(at):
-                return rows, False
+            rows = self.units(self._of(records.isolated(taken) if len(at) == 1 else taken), n)
+            if len(rows) == (len(at) if self.most is None else int(taken.counts.sum())):
+                return rows if self.most is None else _added(rows, taken), False
         except KeyboardInterrupt:
             raise
         except BaseException:  # noqa: S110 - an error would tell something about the data, whatever it is
@@ -260,13 +323,13 @@ class Clamped(Proven):
         rows, alone = self._evaluated(data, order, n)
         again = rows if alone else self._evaluated(data, np.arange(n), n)[0][order]
         found, expected = np.concatenate([again, *single]), np.concatenate([rows, rows[: len(single)]])
-        if (np.abs(found - expected) > self.bounds.slack(self.bounds.exponent(n))).any():
+        if (np.abs(found - expected) > self.bounds.slack(self._exponent(n)) * (self.most or 1)).any():
             return None
         return np.asarray(np.add.reduce(rows, axis=0))
 
     def total(self, measured: Integers, n: int) -> Vector:
         """Return the sum of rows less `low`, as floats without rounding; integers if sums are integers."""
-        exponent = self.bounds.exponent(n)
+        exponent = self._exponent(n)
         if self._whole and exponent < 0:
             # By the floor: two sums that are at most an integer apart are so afterwards.
             measured, exponent = (measured + (1 << (-exponent - 1))) >> -exponent, 0
@@ -280,7 +343,8 @@ class Clamped(Proven):
     def _moved(self, n: int, mechanism: Mechanism) -> float:
         """Return how far one record moves the sum."""
         norm: Literal["l1", "l2"] = "l1" if isinstance(mechanism, Laplace) else "l2"
-        return self.bounds.sensitivity(self.bounds.exponent(n), norm)
+        row = self.bounds.sensitivity(self._exponent(n), norm)
+        return row if self.most is None else math.nextafter(row * self.most, math.inf)
 
     def bound_at(self, n: int, mechanism: Mechanism, /) -> float:
         return self._moved(n, mechanism) / (n if self.average else 1)
@@ -291,6 +355,13 @@ class Clamped(Proven):
         noised = mechanism.release(total, sensitivity=sensitivity, epsilon=epsilon, delta=delta, whole=whole)
         bound = self.bound_at(n, mechanism)
         return Answer(self.finish(noised, n), mechanism.scale(bound, epsilon, delta), bound)
+
+
+def _added(rows: Integers, persons: Persons) -> Integers:
+    """Return the sum of the rows of each person."""
+    found = np.zeros((len(persons), rows.shape[1]), dtype=np.int64)
+    np.add.at(found, persons.slots, rows)
+    return found
 
 
 # --- what bounds may be ---------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import math
 import numbers
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from privatize.calibration.numeric import Array, as_real, unmixed
 from privatize.calibration.proof import Answer, Proven
 from privatize.data import frames, records
+from privatize.data.persons import table_of
+from privatize.data.units import Unit
 from privatize.errors import DataError, SettingsError
 from privatize.mechanisms.base import Mechanism
 from privatize.mechanisms.laplace import Laplace
@@ -48,10 +50,20 @@ class Transformed(Proven):
     """
 
     transformation: Any
+    most: int | None = None  # rows of a person, at most; None if every row is a record
 
     words = "by the bound of an OpenDP transformation"
     broken = """The transformation failed, or returned something else than finite numbers, on data that is in
         its input domain. Its map says nothing then, so nothing was released."""
+
+    def for_persons(self, unit: Unit) -> Proven:
+        """Return the same for people with several rows, which are all out and others in."""
+        metric, sized = str(self.transformation.input_metric.type), self.transformation.input_domain.size
+        if unit.most is None or metric not in ("SymmetricDistance", "InsertDeleteDistance") or sized:
+            raise SettingsError(f"""A transformation of people with several rows needs Unit({unit.name!r},
+                most=...), the metric SymmetricDistance or InsertDeleteDistance, and no size: two persons may
+                have different numbers of rows.""")
+        return replace(self, most=unit.most)
 
     def check(self, mechanism: Mechanism, epsilon: float, delta: float) -> None:
         super().check(mechanism, epsilon, delta)
@@ -71,7 +83,7 @@ class Transformed(Proven):
             raise SettingsError(f"""The input metric of the transformation is {metric}, and it is not known
                 how far apart datasets are in it that differ in one record. Use one of
                 {", ".join(_DISTANCE)}.""")
-        exact = self.transformation.map(_DISTANCE[metric])
+        exact = self.transformation.map(_DISTANCE[metric] * (self.most or 1))
         found = float(exact)
         found = found if found >= exact else math.nextafter(found, math.inf)
         if not 0 < found < math.inf:
@@ -109,6 +121,7 @@ class Transformed(Proven):
         return found if domain.member(found) else [x if element.member(x) else fill for x in found]
 
     def fits(self, data: Any, /) -> None:
+        data = table_of(data)
         size, n = self.transformation.input_domain.size, records.count(data)
         if size not in (None, n):
             raise DataError(f"""The transformation is for {size} records, and the dataset has {n}.""")
@@ -128,7 +141,7 @@ class Transformed(Proven):
         return describe(public)
 
     def measure(self, data: Any, n: int) -> Numbers | None:
-        entries, missing = unmixed(data)
+        entries, missing = unmixed(table_of(data))
         values = [None if gone else value for value, gone in zip(entries.tolist(), missing, strict=True)]
         structure = self.structure(n)
         with warnings.catch_warnings():  # OpenDP quotes what it does not like

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 from privatize.calibration.numeric import Array
+from privatize.data.units import Unit
 from privatize.errors import SettingsError
 from privatize.mechanisms.base import BaseMechanism, Mechanism, Noise, Vector, complete
 from privatize.mechanisms.gaussian import Gaussian
@@ -76,6 +77,11 @@ class Proven(ABC):
         What runs a function of the user applies `wrap` to it. Others take nothing but a dataset.
         """
         return self
+
+    def for_persons(self, unit: Unit) -> "Proven":
+        """Return the same for people with several rows, or refuse: a person may move it by more than a row."""
+        raise SettingsError(f"""No bound is known for persons with several rows, by {unit.name!r}, only for
+            rows. Use mechanism=Blocks(low, high), or prove one yourself: sensitivity=.""")
 
     def fits(self, data: Any, /) -> None:  # noqa: B027 - most have nothing to refuse
         """Refuse data whose form does not fit, before it is paid for. Only its schema may be read."""

@@ -3,7 +3,7 @@
 import contextlib
 import math
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, ClassVar, Self
 
@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from privatize.calibration.proof import Answer, Proven
 from privatize.data import frames
 from privatize.data.columns import array_of_column, kind_of
+from privatize.data.persons import table_of
+from privatize.data.units import Unit
 from privatize.errors import DataError, SettingsError
 from privatize.mechanisms import DEFAULT
 from privatize.mechanisms.base import Mechanism, Noise, Vector
@@ -34,6 +36,8 @@ class Quantiles(Proven):
         Whether the answers are integers.
     scalar : bool
         Whether the answer is one number and not an array.
+    most : int
+        The largest number of values that one person has.
     """
 
     words: ClassVar[str] = "by a draw from a public grid"
@@ -45,6 +49,14 @@ class Quantiles(Proven):
     high: float
     integer: bool
     scalar: bool
+    most: int = 1
+
+    def for_persons(self, unit: Unit) -> Proven:
+        """Return the quantiles of all rows: a person moves the score of a point by as many as they have."""
+        if unit.most is None:
+            raise SettingsError(f"""Nothing says how many rows a person may have. Pass
+                unit=Unit({unit.name!r}, most=12), say: further rows are left out.""")
+        return replace(self, most=unit.most)
 
     def __call__(self, data: Any) -> Any:
         """Return the quantiles of a dataset, without privacy; missing values do not count."""
@@ -78,7 +90,7 @@ class Quantiles(Proven):
 
     def fits(self, data: Any, /) -> None:
         """Refuse data that has not one number for each record, by its types alone."""
-        _form(data)
+        _form(table_of(data))
 
     def structure(self, n: int) -> Structure:
         """Return a number, or an array of one for each quantile."""
@@ -88,13 +100,14 @@ class Quantiles(Proven):
 
     def measure(self, data: Any, n: int) -> NDArray[Any]:
         """Return the values as floats, NaN where one is missing."""
-        return _numbers(data)
+        return _numbers(table_of(data))
 
     def release(
         self, measured: NDArray[Any], n: int, mechanism: Mechanism | None, epsilon: float, delta: float
     ) -> Answer:
         """Return a private draw near each quantile, in order; ε is divided evenly."""
-        parts = shares(epsilon, [1.0] * len(self.q))
+        parts = [part / self.most for part in shares(epsilon, [1.0] * len(self.q))]
+        parts = parts if self.most == 1 else [math.nextafter(part, 0.0) for part in parts]
         drawn = [self._draw(measured, n, q, part) for q, part in zip(self.q, parts, strict=True)]
         ranks = np.argsort(np.argsort(self.q, kind="stable"), kind="stable")
         return Answer(np.sort(np.array(drawn))[ranks], 0.0, 1.0)

@@ -25,6 +25,7 @@ from privatize.calibration.user_warnings import show
 from privatize.data import records
 from privatize.data.corners import Place, places
 from privatize.data.parts import as_array, columns_of, parts_of
+from privatize.data.persons import Persons
 from privatize.data.schema import Schema
 from privatize.display.cards import Card, Shown
 from privatize.errors import BoundError, ExecutionError, SettingsError
@@ -205,6 +206,16 @@ def enlarged(bound: float, n: int, known: list[Place], dtypes: set[str]) -> floa
     return math.nextafter(bound * (1 + max(2.0 * n * n * unit * ratio, _SLACK)), math.inf)
 
 
+def rows_of_record(drawn: Any) -> int:
+    """Return how many rows a record has at most: one, or those of a person."""
+    if type(drawn) is not Persons:
+        return 1
+    if drawn.unit.most is None:
+        raise SettingsError("""sensitivity= is a bound for all data that is possible, and P does not say how
+            many rows a person may have. Pass most= to samplers.people().""")
+    return drawn.unit.most
+
+
 # -- the pairs --
 
 
@@ -277,6 +288,7 @@ def refute(
     collector, data = Collector(workers, progress, f"{name}, its bound"), (drawn, records.cast(drawn, like))
     dtypes = {str(column.dtype) for each in data for column in columns_of(each)}
     attack = _Attack(evaluator, pairs, collector, name, given, corners if clip else [], dtypes)
+    attack.rows = rows_of_record(drawn)
     opened = level()
     try:
         attack.search()
@@ -303,6 +315,7 @@ class _Attack:
     exact: bool = True
     elsewhere: bool = False
     shown: set[tuple[str, str, int]] = field(default_factory=set)  # places in the code that have warned
+    rows: int = 1  # of a record, at most
 
     def search(self) -> None:
         """Try pairs from P and at corners of its support, then mutations and pieces of the worst."""
@@ -365,7 +378,7 @@ class _Attack:
     def limit(self) -> float:
         """Return the bound, enlarged for rounding in the data's dtypes, and in those of the answer."""
         answers = {leaf.dtype_name for leaf in self.evaluator.known_structure.leaves()}
-        return enlarged(self.given, self.pairs.n, self.known, self.dtypes | answers)
+        return enlarged(self.given, self.pairs.n * self.rows, self.known, self.dtypes | answers)
 
     @property
     def noise(self) -> float:

@@ -3,12 +3,15 @@
 import copy
 import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from privatize.data.clipping import value_in
 from privatize.data.columns import Column
+from privatize.data.container import of
+from privatize.data.persons import Persons
 from privatize.data.parts import as_array, edited, leaves_of, numbers_of
 from privatize.data.support import OneOf, is_pair, unwrap
 
@@ -16,6 +19,8 @@ FAR = 1e6
 """What stands for an infinite bound: far from most numbers, and small enough for an array of that length."""
 
 Path = tuple[int, int]  # the number of a column, and of a coordinate of its records
+COUNT: Path = (-1, 0)
+"""The place of a person's number of rows."""
 
 
 class Place(NamedTuple):
@@ -42,6 +47,9 @@ def places(drawn: Any, support: Any, *, beyond: bool = False) -> list[Place]:
     [Place(path=(0, 0), values=(0.0, 9.0)), Place(path=(1, 0), values=('F', 'M'))]
     """
     found = []
+    if type(drawn) is Persons:
+        most = drawn.unit.most or int(drawn.counts.max())
+        found = [Place(COUNT, tuple(dict.fromkeys((0 if drawn.unit.empty else 1, most))))]
     for leaf, (_, column, inside) in enumerate(leaves_of(drawn, support, every=True)):
         numbers = () if column.values.dtype.names else numbers_of("", column, inside)
         corners = [_corners(values, own, beyond) for _, values, own in numbers]
@@ -76,6 +84,12 @@ def put(data: Any, cells: Mapping[tuple[int, Path], Any]) -> Any:
     array([[0., 5.],
            [0., 0.]])
     """
+    if type(data) is Persons:
+        data = _resized(data, {row: value for (row, path), value in cells.items() if path == COUNT})
+        starts = np.cumsum(data.counts) - data.counts
+        every = ((row, path, range(starts[row], starts[row] + data.counts[row])) for row, path in cells)
+        of_rows = {(at, path): cells[row, path] for row, path, own in every for at in own if path != COUNT}
+        return replace(data, rows=put(data.rows, of_rows))
     leaf = itertools.count()
 
     def edit(_: str, column: Column, __: Any) -> Column:
@@ -84,6 +98,19 @@ def put(data: Any, cells: Mapping[tuple[int, Path], Any]) -> Any:
         return _put(column, own) if own else column
 
     return edited(data, edit, every=True)
+
+
+def _resized(data: Persons, counts: Mapping[int, int]) -> Persons:
+    """Return persons of whom some have another number of rows: their rows are repeated, or left out."""
+    before, starts = data.counts, np.cumsum(data.counts) - data.counts
+    after = before.copy()
+    for row, count in counts.items():
+        after[row] = count
+    # Somebody without rows gets those of the first person who has some.
+    own = np.where(before > 0, np.arange(len(before)), int(np.argmax(before > 0)))
+    places = [starts[one] + np.arange(count) % max(before[one], 1) for one, count in zip(own, after, strict=True)]
+    rows = of(data.rows).take(data.rows, np.concatenate(places).astype(np.intp))
+    return replace(data, counts=after, rows=rows)
 
 
 def _put(column: Column, cells: Mapping[tuple[int, int], Any]) -> Column:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from privatize.data import schema as schemas
-from privatize.data.schema import AlignedSchema, ArraySchema, FrameSchema, ListSchema, Schema
+from privatize.data.schema import AlignedSchema, ArraySchema, FrameSchema, ListSchema, PersonsSchema, Schema
 from privatize.data.support import is_fixed, split
 
 # Kinds of columns that can be converted to each other.
@@ -27,6 +27,9 @@ def mismatch(own: Schema, drawn: Schema, support: Any) -> str | None:
     >>> mismatch(ArraySchema(np.dtype(float), (2,)), ArraySchema(np.dtype(float), ()), None)
     'The dataset is an array of float64 with records of shape (2,), but the sampler draws an array of ...
     """
+    if isinstance(own, PersonsSchema) and isinstance(drawn, PersonsSchema) and own.unit == drawn.unit:
+        ends = {own.unit.name: None, **support} if isinstance(support, dict) else support
+        return mismatch(own.inner, drawn.inner, ends)
     if isinstance(own, AlignedSchema) and isinstance(drawn, AlignedSchema):
         if own.keys == drawn.keys:
             return _parts_mismatch(own, drawn, support)

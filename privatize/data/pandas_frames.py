@@ -172,6 +172,10 @@ class PandasFrames(Tabular):
             found.append(self.assemble(cells, self._labels(data), index))
         return found
 
+    def with_first(self, data: Any, name: str, values: Array) -> Any:
+        cells = [taken(part, slice(None)) for part in columns.arrays(data)]
+        return self.assemble([values, *cells], [name, *self.names(data)], pd.RangeIndex(len(values)))
+
     def isolated(self, data: Any) -> Any:
         made = self.fresh(data)
         parts = [columns.arrays(without_others(column))[0] for column in self.columns(made)]

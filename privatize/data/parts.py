@@ -4,6 +4,7 @@ import contextlib
 import datetime as dt
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from privatize.data import frames
 from privatize.data.clipping import is_missing, objects
 from privatize.data.columns import Array, Column, kind_of, values_of
+from privatize.data.persons import Persons
 from privatize.data.support import coordinate, split
 
 
@@ -22,6 +24,8 @@ def parts_of(data: Any) -> list[tuple[Any, Any]] | None:
     >>> parts_of([{"age": 31, "sex": "F"}, {"age": 62, "sex": "M"}])
     [('age', [31, 62]), ('sex', ['F', 'M'])]
     """
+    if type(data) is Persons:
+        return [("rows of a person", data.counts), *(parts_of(data.rows) or [])]
     if isinstance(data, dict):
         return list(data.items())
     if isinstance(data, tuple):
@@ -52,6 +56,9 @@ def as_array(data: Any) -> Array:
 
 def columns_of(data: Any) -> Iterator[Array]:
     """Yield everything in a dataset as flat arrays, one for each coordinate of a record."""
+    if type(data) is Persons:
+        yield from columns_of(data.rows)
+        return
     if frames.kind(data) is not None:
         yield from frames.contents(data)
         return
@@ -118,6 +125,8 @@ def edited(data: Any, edit: Edit, support: Any = None, label: str = "value", *, 
     >>> edited({"age": np.array([30, 40])}, lambda label, column, support: Column(column.values + 1))
     {'age': array([31, 41])}
     """
+    if type(data) is Persons:
+        return replace(data, rows=edited(data.rows, edit, support, label, every=every))
     if isinstance(data, Column):
         return edit(label, data, support)
     if isinstance(data, dict):

@@ -18,6 +18,7 @@ from privatize.data.container import convert as convert
 from privatize.data.container import equal as equal
 from privatize.data.lists import Lists
 from privatize.data.matching import mismatch
+from privatize.data.persons import as_passed as as_passed
 from privatize.data.schema import Schema
 from privatize.errors import DataError
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from privatize.data.units import Unit
 from privatize.errors import DataError
 
 # A name of a column: a string, an integer, None, or a tuple of these.
@@ -174,6 +175,26 @@ class FrameSchema(Schema):
         listed = ", ".join(f"{own.name!r}: {own.public_dtype}" for own in self.columns[:12])
         more = ", ..." if len(self.columns) > 12 else ""
         return f"a {' '.join(self.container)} with the columns {{{listed}{more}}}"
+
+
+@dataclass(frozen=True)
+class PersonsSchema(Schema):
+    """Persons with several rows each; `inner` is what a function gets, with the unit's column first."""
+
+    unit: Unit
+    inner: Schema
+    container = ("privatize", "Persons")
+
+    @property
+    def libraries(self) -> frozenset[str]:  # type: ignore[override]
+        return self.inner.libraries
+
+    def to_json(self, *, public: bool = False) -> list[Any]:
+        unit = [self.unit.name, self.unit.most, self.unit.order, list(self.unit.once), self.unit.empty]
+        return ["people", unit, self.inner.to_json(public=public)]
+
+    def __str__(self) -> str:
+        return f"{self.inner}, in which people have several rows each by {self.unit.name!r}"
 
 
 def _as_lists(value: Any) -> Any:

@@ -54,6 +54,11 @@ class Columnar(Container):
         parts[at] = column
         return self.assemble(parts, self.names(data))
 
+    def with_first(self, data: Any, name: str, values: Array) -> Any:
+        """Return a copy of a frame with one more column of integers, in first place."""
+        parts = [self.from_column(Column(values)), *self.columns(data)]
+        return self.assemble(parts, [name, *self.names(data)])
+
     @abstractmethod
     def rows(self, data: Any, *positions: Any) -> list[Any]:
         """Return rows at positions, or slices, as new frames without the chunks and attributes of `data`."""

@@ -6,9 +6,12 @@ from typing import Any
 from privatize.calibration.proof import Proven
 from privatize.calibration.refuting import known_bound
 from privatize.data import records
+from privatize.data.grouping import group
+from privatize.data.persons import Persons
 from privatize.errors import ArgumentError, PrivatizeError, SettingsError
 from privatize.function.calibrator import Calibrator
 from privatize.function.question import Definition, Question
+from privatize.function.template import Template
 from privatize.planning.numbers import as_integer
 from privatize.samplers.base import traits_of
 
@@ -29,9 +32,15 @@ def questions(
     sizes, many, args, kwargs, like = _read(definition, name, given, several=several)
     template = calibrator.template(definition)
     call = definition.binding.bind_public(args, kwargs)
-    schema = None if like is None else template.match(records.describe(like))
+    schema = None if like is None else template.match(schema_of(like, template))
     used = [template.used(each)[0] for each in sizes]
     return [Question(definition, template, call, each, schema) for each in used], many
+
+
+def schema_of(like: Any, template: Template) -> Any:
+    """Return the schema of a dataset without records, as persons if P draws persons."""
+    drawn = template.records()
+    return records.describe(group(like, drawn.unit, bytes(32)) if type(drawn) is Persons else like)
 
 
 def own_bounds(definition: Definition, proven: Proven, name: str, given: list[Any]) -> tuple[list[Any], bool]:

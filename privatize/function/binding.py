@@ -17,6 +17,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from privatize.calibration.additive import Rows
+from privatize.data.persons import as_passed
 from privatize.display.signatures import signature_of
 from privatize.errors import ArgumentError, SettingsError
 from privatize.outputs.models import is_estimator
@@ -112,7 +113,7 @@ class Call:
                 # A copy: the function may fit it, and what it learned would stay in the caller's own.
                 return copy.deepcopy(value) if _has_estimator(value) else value
             if value.kind == "data":
-                return data[value.index - 1] if value.index else data
+                return data[value.index - 1] if value.index else as_passed(data)
             return np.random.default_rng(s0) if value.kind == "coin" else point
 
         return self.function(

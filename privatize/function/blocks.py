@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from privatize.calibration.global_rng import rng_guard
 from privatize.data import records
+from privatize.data.persons import Persons
 from privatize.errors import ExecutionError, SettingsError
 from privatize.execution import threads
 from privatize.execution.choose import cores
@@ -249,6 +250,7 @@ class _Collector(pickle.Pickler):
 
 def _classes(data: Any) -> tuple[type, ...]:
     """Return the user's own classes in the records, which another process could not import."""
+    data = data.rows if type(data) is Persons else data
     parts = data.values() if type(data) is dict else data if type(data) is tuple else [data]
     collector = _Collector()
     for part in parts:

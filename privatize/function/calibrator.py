@@ -263,7 +263,7 @@ def put(cache: dict[Any, Any], at: Any, value: Any) -> Any:
 def refuse_reachable(name: str, value: Any, box: Box, *, copies: bool = True) -> None:
     """Refuse a value from which the private data can be reached, or copies of it."""
     try:
-        identity_of(value, version="", private=Private(box.data, copies=copies))
+        identity_of(value, version="", private=Private(box.passed, copies=copies))
     except PrivateReachable as error:
         raise errors.DataError(REACHABLE.format(name, error)) from None
 
@@ -276,7 +276,7 @@ def _key(
     read: dict[tuple[int, str], Any] | None = None if changes is None else {}
     # A promise for all pairs allows no error that depends on values, before anybody has paid.
     copies, name = asked.settings.plan is not None, asked.definition.name
-    private = None if box is None else Private(box.data, copies=copies)
+    private = None if box is None else Private(box.passed, copies=copies)
     try:
         key = token(facts, name, version=asked.settings.version, private=private, read=read)
     except PrivateReachable as error:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from privatize.data.changing import changes
+from privatize.data.persons import Persons
 from privatize.display.cards import Card, Printed
 from privatize.display.figures import figure
 from privatize.errors import ArgumentError, SettingsError
@@ -169,12 +170,19 @@ def _noised(box: Box, support: Any, epsilon: float) -> tuple[list[tuple[str, str
     """Return columns and kinds, the count of each with noise, and the sensitivity that the noise is for.
 
     In a column, a record is counted in at most one kind, by its own values. So replacing a record moves at
-    most one count down and one up by one: by 1 where there is one kind, by 2 where there are more.
+    most one count down and one up by one: by 1 where there is one kind, by 2 where there are more. Where
+    people have several rows, persons are counted, and one of them may be in every count.
     """
-    columns = changes(box.data, support)
+    persons = box.data if type(box.data) is Persons else None
+    columns = changes(box.data if persons is None else persons.rows, support)
     cells = [(column.name, kind) for column in columns for kind in column.kinds]
-    sensitivity = sum(min(len(column.kinds), 2) for column in columns)
-    raw = [np.count_nonzero(column.codes == at + 1) for column in columns for at in range(len(column.kinds))]
+    which = [column.codes == at + 1 for column in columns for at in range(len(column.kinds))]
+    if persons is None:
+        sensitivity = sum(min(len(column.kinds), 2) for column in columns)
+        raw = [np.count_nonzero(each) for each in which]
+    else:  # persons with at least one such row, who may have some of every kind
+        sensitivity, slots = len(cells), persons.slots
+        raw = [len(np.unique(slots[each])) for each in which]
     noised = grid.laplace(
         np.array(raw, dtype=np.float64), sensitivity, epsilon, np.ones(len(raw), dtype=bool)
     )

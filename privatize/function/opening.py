@@ -22,10 +22,12 @@ from privatize.budgets.sealed import carried, declared, is_sealed, opened, subje
 from privatize.config.policy import Policy, policy
 from privatize.data import records
 from privatize.data.clipping import convert_floats
+from privatize.data.units import UNDECLARED
 from privatize.function import silence
 from privatize.function.advice import BOOTSTRAPPED, UNREADABLE, Advice
 from privatize.function.box import Box
 from privatize.function.calibrator import refuse_reachable
+from privatize.function.persons import RECORD, kind_of_record, make_persons, unit_for, warn_rows
 from privatize.function.recursion import active_guards
 from privatize.function.settings import Settings
 from privatize.function.template import Template
@@ -79,10 +81,14 @@ class Subjects:
     dataset: str = ""
     people: tuple[str, ...] = ()
     sampler: Any = None  # the P that the data was sealed with
+    sealed: Any = None  # the sealed data, if it is one dataset
+    unit: str = RECORD  # what a record is
+    tag: str = ""  # which key persons are ordered by
 
     def charge(self, function: str, settings: Settings, n: int, **more: Any) -> Charge:
         """Return what an answer about them costs that is private for all pairs."""
         more |= {"dataset": self.dataset, "people": self.people, "n": n, "strength": "plain"}
+        more |= {"unit": self.unit}
         epsilon, delta = settings.epsilon, settings.delta
         return Charge(function=function, key="", epsilon=epsilon, delta=delta, gamma=0.0, **more)
 
@@ -117,6 +123,7 @@ def unseal(
     found = Subjects([settings.budget, *current()])
     if sealed == {True}:
         found = _declared(parts, found.budgets, settings.sampler is None)
+        found = replace(found, sealed=None if aligned else box.data)
         box.data = tuple(map(opened, parts)) if aligned else opened(box.data)
     budgets = distinct(found.budgets)
     if rules.require_budget and not budgets:
@@ -140,16 +147,43 @@ def _declared(parts: tuple[Any, ...], budgets: list[Any], needs_p: bool) -> Subj
     )
 
 
+def persons(name: str, declared: Any, drawn: Any, box: Box, subjects: Subjects) -> Subjects:
+    """Put persons in place of the rows in the box if that is what a record is; return whom it is about.
+
+    Parameters
+    ----------
+    name : str
+        What opens the data, for errors.
+    declared : Unit, None or UNDECLARED
+        What ``unit=`` says.
+    drawn : dataset or None
+        Some records that P draws, if there is a P.
+    box : Box
+        What holds the data.
+    subjects : Subjects
+        Whom it is about, and which budgets pay.
+    """
+    unit = unit_for(name, declared, drawn, subjects.sealed)
+    if drawn is None and subjects.sealed is None:
+        warn_rows(name, declared, box)
+    tag = make_persons(name, box, unit, subjects.sealed, subjects.budgets)
+    return replace(subjects, unit=kind_of_record(box), tag=tag) if tag else subjects
+
+
 def sealed_schema(template: Template, parts: tuple[Any, ...], aligned: bool) -> Any:
     """Return the schema that P's draws are cast to for sealed data, of which only the schema is read."""
     box = Box()
     try:
         box.data = tuple(map(opened, parts)) if aligned else opened(parts[0])
-        found, failure = attempted(
-            lambda: template.match(records.describe(box.data)), box, Advice("Catalogue", ""), UNREADABLE
-        )
+
+        def match() -> Any:
+            unit = unit_for("Catalogue", UNDECLARED, template.records(), None if aligned else parts[0])
+            make_persons("Catalogue", box, unit, None if aligned else parts[0], ())
+            return template.match(records.describe(box.data))
+
+        found, failure = attempted(match, box, Advice("Catalogue", ""), UNREADABLE)
     finally:
-        box.data = None
+        box.data = box.raw = None
     if failure is not None:
         raise failure
     return found
@@ -184,6 +218,7 @@ def afford(subjects: Subjects, charge: Charge) -> None:
 def convert(template: Template, box: Box, positions: Any) -> None:
     """Convert the data to the form that P draws, as calibration converts its draws."""
     drawn, support = template.records(), template.support
+    box.raw = None
     box.value = convert_floats(box.data, drawn, support) if positions is None else None
     if box.value is not None:
         box.data, box.value = box.value, None
@@ -224,7 +259,7 @@ class Opening:
             run = functools.partial(self._answered, box, answer)
             outcome, failure = attempted(run, box, Advice(self.name, ""), UNREADABLE)
         finally:  # also after an interrupt, wherever it came
-            box.args = box.kwargs = box.data = box.value = None
+            box.args = box.kwargs = box.data = box.raw = box.value = None
         if failure is not None:
             raise failure
         return outcome  # type: ignore[return-value]
@@ -242,7 +277,9 @@ class Opening:
         if settings.sampler is None:
             raise errors.SettingsError(f"""{self.name}() has no P, which says what records may be. Pass one,
                 or seal the data with one: seal(data, name=..., sampler=...).""")
-        n, template = counted(box), Template(settings)
+        template = Template(settings)
+        subjects = persons(self.name, settings.record, template.records(), box, subjects)
+        n = counted(box)
         # By identity alone: an error that depends on values would be an answer that nobody has paid for.
         refuse_reachable(self.name, template.sampler, box, copies=False)
         template.match(records.describe(box.data))
@@ -328,11 +365,11 @@ class Opened:
         box = self.box
         box.started = True  # from here on errors contain only fixed messages
         with np.errstate(all="ignore"), silence.quiet():  # a warning could quote a private number
-            if self.template.draws_public and is_private(self.template.sampler, box.data):
+            if self.template.draws_public and is_private(self.template.sampler, box.passed):
                 raise errors.PrivateRunError(BOOTSTRAPPED)
             if self.positions is not None:
                 box.data = records.take(box.data, self.positions)
             box.value = records.convert(box.data, self.template.records(), self.template.support)
             found = measure(box)
-        box.data = box.value = None
+        box.data = box.raw = box.value = None
         return found

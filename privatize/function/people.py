@@ -7,9 +7,8 @@ from typing import Any
 
 from privatize.budgets.charges import check_text
 from privatize.budgets.sealed import Sealed, carried, declared, is_sealed, subject
-from privatize.data import records
 from privatize.errors import SealedError, SettingsError
-from privatize.function.asking import miscounted, not_empty
+from privatize.function.asking import miscounted, not_empty, schema_of
 from privatize.function.box import Box
 from privatize.function.opening import sealed_schema
 from privatize.function.template import Template
@@ -130,7 +129,7 @@ class Whom:
         like = [part.like for part in self.parts]
         if any(each is None for each in like):
             return None
-        return template.match(records.describe(tuple(like) if self.aligned else like[0]))
+        return template.match(schema_of(tuple(like) if self.aligned else like[0], template))
 
     def matched(self, name: str, box: Box) -> tuple[Any, ...]:
         """Return the sealed data that a question is asked about: what was declared, or what is in the box."""

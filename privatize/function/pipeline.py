@@ -24,12 +24,22 @@ from privatize.calibration.refuting import ProvenBound
 from privatize.calibration.sensitivity import Sensitivity
 from privatize.config.policy import Policy, policy
 from privatize.data import records
+from privatize.data.persons import Persons
 from privatize.function import silence
 from privatize.function.advice import BOOTSTRAPPED, CHANGED, FAILED, INTERNAL, LEFT, UNFIT, Advice
 from privatize.function.binding import Call
 from privatize.function.box import Box
 from privatize.function.calibrator import Calibrator, Estimate, refuse_reachable
-from privatize.function.opening import Subjects, afford, attempted, convert, counted, reserve, unseal
+from privatize.function.opening import (
+    Subjects,
+    afford,
+    attempted,
+    convert,
+    counted,
+    persons,
+    reserve,
+    unseal,
+)
 from privatize.function.question import Definition, Question
 from privatize.function.recursion import RecursionGuard, active_guards
 from privatize.function.release import Release
@@ -64,7 +74,7 @@ def released(function: Defined, box: Box, *, entire: bool) -> Any:
         run = functools.partial(_run, definition, calibrator, box, entire)
         outcome, failure = nested or attempted(run, box, definition.advice, INTERNAL)
     finally:  # also after an interrupt, wherever it came
-        box.args = box.kwargs = box.data = box.value = None
+        box.args = box.kwargs = box.data = box.raw = box.value = None
     if failure is not None:
         raise failure
     return outcome
@@ -100,7 +110,9 @@ def _run(definition: Definition, calibrator: Calibrator, box: Box, entire: bool)
         return _run_proven(definition, definition.proven, call, box, subjects, entire)
     if definition.settings.sampler is None and subjects.sampler is not None:
         definition = calibrator.under(definition, subjects.sampler)
-    asked, positions = _compare(definition, calibrator.template(definition), call, box)
+    template = calibrator.template(definition)
+    subjects = persons(definition.name, definition.settings.record, template.records(), box, subjects)
+    asked, positions = _compare(definition, template, call, box)
     charge = _charge(asked, subjects) if subjects.budgets else None
     if charge is not None:  # before calibrating, which is wasted if the budget is used up
         afford(subjects, charge)
@@ -109,7 +121,8 @@ def _run(definition: Definition, calibrator: Calibrator, box: Box, entire: bool)
     function = asked.function(sensitivity.coin_seed)
     convert(asked.template, box, positions)
     if charge is not None:  # after the conversion: data that does not fit costs nothing. There is no refund.
-        full = _certified(_charge(asked, subjects), estimate)  # again: P may have changed meanwhile
+        # Again: P may have changed meanwhile.
+        full = _certified(_charge(asked, subjects), estimate, subjects.tag)
         given = reserve(subjects, full)
     else:
         given = False
@@ -131,7 +144,9 @@ def _run_proven(
     definition: Definition, own: Proven, call: Call, box: Box, subjects: Subjects, entire: bool
 ) -> Any:
     """Return a release, or its value, of a function that has a bound of its own. It needs no P."""
-    s, n = definition.settings, counted(box)
+    s = definition.settings
+    subjects = persons(definition.name, s.record, None, box, subjects)
+    own, n = own if type(box.data) is not Persons else own.for_persons(box.data.unit), counted(box)
     if call.open is not None:
         raise errors.ArgumentError(f"{definition.name}() was called without {call.open!r}.")
     # A bound is about the argument: what the function reads elsewhere it reads for every record and block.
@@ -139,7 +154,7 @@ def _run_proven(
     refuse_reachable(definition.name, [call.function, call.others()], box, copies=False)
     s0 = streams.coin_seed(streams.seed_or_fresh(s.seed))
     context = functools.partial(RecursionGuard, definition.root, call.function)
-    proven = bound_to(own, call, s0, context)
+    proven = bound_to(own, call, s0, context, persons=type(box.data) is Persons)
     with silence.quiet():
         context().run(proven.fits, box.data)
     structure = own.structure(n)
@@ -149,7 +164,7 @@ def _run_proven(
     if box.value is None:
         raise errors.PrivateRunError(proven.broken)
     answer = proven.release(box.value, n, s.mechanism, s.epsilon, s.delta)
-    box.data = box.value = None
+    box.data = box.raw = box.value = None
     value = structure.rebuild(answer.vector)
     if not entire:
         return value
@@ -190,7 +205,7 @@ def _compare(definition: Definition, template: Template, call: Call, box: Box) -
         refuse_reachable(definition.name, template.sampler, box, copies=sampled)
     alike = records.is_same_kind(box.data, template.records())
     schema = None if alike else template.match(records.describe(box.data))
-    if sampled and template.draws_public and is_private(template.sampler, box.data):
+    if sampled and template.draws_public and is_private(template.sampler, box.passed):
         raise errors.DataError(BOOTSTRAPPED)
     used, positions = template.used(n)
     return Question(definition, template, call, used, schema), positions
@@ -215,9 +230,13 @@ def _plain(definition: Definition, subjects: Subjects, n: int) -> Charge:
     return subjects.charge(definition.charged or definition.name, s, n, mechanism=name, kind=kind)
 
 
-def _certified(charge: Charge, estimate: Estimate) -> Charge:
-    """Return a charge with what is known after the calibration."""
-    found, key = estimate.sensitivity, f"{estimate.key}:{estimate.sensitivity.seed}" if estimate.key else ""
+def _certified(charge: Charge, estimate: Estimate, tag: str) -> Charge:
+    """Return a charge with what is known after the calibration.
+
+    Persons in another order fail on other pairs, so their γ is charged again: the key names the order.
+    """
+    found = estimate.sensitivity
+    key = ":".join(filter(None, [estimate.key, str(found.seed), tag])) if estimate.key else ""
     if isinstance(found, ProvenBound):
         return replace(charge, key=key)
     average = min(found.average_gamma, found.gamma)
@@ -296,7 +315,7 @@ def _noised(asked: Question, box: Box, found: Sensitivity | ProvenBound, words: 
             delta=settings.delta,
             whole=found.whole,
         )
-    box.data = box.value = None
+    box.data = box.raw = box.value = None
     wrap = complete(mechanism).wrap
     value = wrap(noised) if wrap else found.structure.rebuild(noised)
     if not entire:

@@ -15,6 +15,8 @@ from privatize.calibration.evaluators.base import PairFunction
 from privatize.calibration.evaluators.batched import Batch
 from privatize.calibration.fit import Fit
 from privatize.config.policy import policy
+from privatize.data import records
+from privatize.data.units import UNDECLARED, Unit
 from privatize.errors import SettingsError
 from privatize.function.advice import Advice
 from privatize.function.asking import miscounted, own_bounds, questions
@@ -265,7 +267,8 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         if wrong is not None:
             del n
             raise wrong
-        return self.calibrator.template(self.definition).sample(operator.index(n), seed)
+        drawn = self.calibrator.template(self.definition).sample(operator.index(n), seed)
+        return records.as_passed(drawn)
 
     def changed(self, /, *data: Any, epsilon: float) -> Changed:
         """Return how many records are clipped, filled or recoded before the function sees them, by column.
@@ -381,6 +384,7 @@ def privatize(
     mechanism: str | Mechanism = DEFAULT,
     delta: float = 0.0,
     data: str | Sequence[str] | None = None,
+    unit: str | Unit | None = UNDECLARED,
     bound: Bound = "tolerance",
     samples: int | Literal["least", "balanced"] = "balanced",
     pair: PairFunction | None = None,
@@ -423,6 +427,10 @@ def privatize(
     data : str or sequence of str, optional
         The dataset's parameter, or several that are aligned record by record. By default the
         first parameter, after ``self``.
+    unit : str, `privatize.Unit` or None, optional
+        Where there is no P (`privatize.Blocks`, `privatize.sums`): the column that identifies a person, if
+        people have several rows each. None says that every row is another person. With a P,
+        `privatize.samplers.people` says it.
     bound : {"tolerance", "dkw", "marginal"}
         How m and k follow from gamma (see `privatize.plan`).
     samples : int or {"balanced", "least"}

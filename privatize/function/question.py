@@ -22,6 +22,7 @@ from privatize.calibration.stress import warn_fragile
 from privatize.calibration.weights import Member, pilot_gaps
 from privatize.config.policy import configured
 from privatize.data import records
+from privatize.data.persons import Persons
 from privatize.display.signatures import signature_of
 from privatize.errors import ArgumentError
 from privatize.function.advice import Advice
@@ -180,7 +181,12 @@ class Question:
         if call.open is not None:
             signature = signature_of(call.function)
             raise ArgumentError(f"{self.definition.name}{signature} was called without {call.open!r}.")
-        return call.function if call.bare() else functools.partial(call, s0=s0)
+        return call.function if call.bare() and not self.persons else functools.partial(call, s0=s0)
+
+    @property
+    def persons(self) -> bool:
+        """Whether P draws persons, whose rows the function gets as one flat frame."""
+        return type(self.template.records()) is Persons
 
     def converted(self, s0: int) -> Converted:
         """Return the function of data that P did not draw."""

@@ -14,8 +14,10 @@ from privatize.calibration.evaluators.base import LARGEST, PairFunction
 from privatize.calibration.evaluators.batched import Batch, check_batch
 from privatize.calibration.fit import Fit
 from privatize.calibration.order_statistic import SMALLEST
+from privatize.budgets.sealed import warn_identifiers
 from privatize.config.policy import Policy, lenient
 from privatize.data import support as domains
+from privatize.data.units import UNDECLARED, Unit, as_unit
 from privatize.display.cards import Card
 from privatize.display.figures import promise
 from privatize.errors import PolicyError, SettingsError
@@ -26,9 +28,10 @@ from privatize.mechanisms import DEFAULT, Mechanism, as_mechanism
 from privatize.mechanisms.base import complete
 from privatize.planning.numbers import as_float
 from privatize.planning.plan import Bound, Plan, plan
-from privatize.samplers import as_sampler
+from privatize.samplers import Distribution, as_sampler
 from privatize.samplers.base import traits_of
 from privatize.samplers.families import members_of
+from privatize.samplers.people import declared_unit
 from privatize.samplers.public import bootstraps
 
 REQUIRED: Any = inspect.Parameter.empty  # the default of options that must be given
@@ -65,6 +68,7 @@ class Settings:
     sampler: Any = None  # a Sampler; None for that of sealed data
     delta: float = 0.0
     data: str | tuple[str, ...] | None = None
+    unit: Any = field(default=UNDECLARED, metadata=_ENVIRONMENT)  # P has its own, which is in its identity
     bound: Bound = "tolerance"
     samples: int | Literal["least", "balanced"] = "balanced"
     pair: PairFunction | None = None
@@ -85,6 +89,9 @@ class Settings:
     def __post_init__(self) -> None:
         for name, check in _CHECKS.items():
             object.__setattr__(self, name, check(name, getattr(self, name)))
+        own = self.record  # raises if P draws something else
+        if own is UNDECLARED and isinstance(self.sampler, Distribution) and self.sampler.tag == "table":
+            warn_identifiers(self.sampler.supports, "privatize")
         if self.gamma is None:
             self._check_proven()
         if self.sampler is not None and self.domain is None:
@@ -122,6 +129,12 @@ class Settings:
                 them.""")
         mechanism = complete(self.mechanism)
         mechanism.check(self.epsilon, self.delta)
+        several = [name for name in ("pair", "batch") if getattr(self, name)]
+        several += ["data"] if isinstance(self.data, tuple) else []
+        unit = self.record
+        if several and isinstance(unit, Unit):
+            raise SettingsError(f"""{several[0]}= has no use where people have several rows each, by
+                {unit.name!r}: the function gets one flat frame. Leave it out.""")
         if self.domain == "clip" and self.sampler is not None and self.support is None:
             raise SettingsError(f"""domain='clip' needs a bounded P, and {self.sampler!r} has no finite bound
                 that is known. Use domain='as-is', or give the sampler a support.""")
@@ -175,6 +188,11 @@ class Settings:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state | {"mechanism": state["mechanism"] or DEFAULT})
+
+    @property
+    def record(self) -> Any:
+        """What a record is: a person by a `Unit`, a row (None), or UNDECLARED."""
+        return declared_unit(self.unit, self.sampler, "privatize")
 
     @property
     def default(self) -> bool:
@@ -290,6 +308,7 @@ _CHECKS: dict[str, _Check] = {
         _one_of("'clip' or 'as-is'", lambda value: isinstance(value, str) and value in _DOMAINS)
     ),
     "data": _names,
+    "unit": _by(as_unit),
     "coins": _names,
     "pair": _optional(_one_of(_PAIR, callable)),
     "version": _optional(_by(str)),

@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from privatize.calibration.proven import Answer, Proven, proven_of
+from privatize.data.units import Unit
 from privatize.errors import SettingsError
 from privatize.function.binding import Call
 from privatize.function.blocks import Context, check_blocks, run_blocks
@@ -52,6 +53,11 @@ class Strict(Proven):
         """Return "": no noise is added to the function's own value on all of the data."""
         del mechanism
         return ""
+
+    def for_persons(self, unit: Unit) -> Proven:
+        """Return the same: a person with all their rows is in one block."""
+        del unit
+        return self
 
     def wrapped(self, wrap: Callable[[Callable[..., Any]], Callable[..., Any]], /) -> Proven:
         """Return the same for a function with other arguments."""
@@ -112,7 +118,7 @@ def proven_bound(function: Callable[..., Any], settings: Settings, name: str) ->
     if own is not None and not (given and own.samplable):
         _refuse([*given, *law], f"{name} promises that by its own bounds")
         own.check(settings.mechanism, settings.epsilon, settings.delta)
-        return own
+        return own.for_persons(settings.record) if isinstance(settings.record, Unit) else own
     if not given:
         raise SettingsError(f"""privatize() needs gamma= for {name}: epsilon, gamma and the sampler are the
             promise, so they have no default. For example privatize(epsilon=1, gamma=0.05,
@@ -138,9 +144,9 @@ def mechanism_name(settings: Settings, proven: Proven | None) -> str:
     return type(proven if own else settings.mechanism).__name__
 
 
-def bound_to(proven: Proven, call: Call, s0: int, context: Context) -> Proven:
+def bound_to(proven: Proven, call: Call, s0: int, context: Context, *, persons: bool = False) -> Proven:
     """Return what evaluates a function with the other arguments of a call, and this public seed."""
     seeded = replace(proven, s0=s0, context=context) if isinstance(proven, Strict) else proven
-    if call.bare():
+    if call.bare() and not persons:
         return seeded
     return seeded.wrapped(lambda raw: functools.partial(replace(call, function=raw), s0=s0))

@@ -14,6 +14,7 @@ from privatize.calibration.clamped import Clamped
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.proven import Proven
 from privatize.data import records
+from privatize.data.persons import Persons
 from privatize.errors import CalibrationError, OutputError, PrivatizeError
 from privatize.function.calibrator import Calibrator
 from privatize.function.declaring import Draft, Entry
@@ -72,7 +73,9 @@ def _run(entry: Entry, own: Proven, data: Any, epsilon: float, s0: int) -> str:
     definition, n = entry.inquiry.definition, records.count(data)
     call = definition.binding.bind_public((), dict(entry.choice.arguments))
     context = functools.partial(RecursionGuard, definition.root, call.function)
-    proven, size = bound_to(own, call, s0, context), 1
+    several = type(data) is Persons
+    own = own.for_persons(data.unit) if several else own
+    proven, size = bound_to(own, call, s0, context, persons=several), 1
     if isinstance(proven, Strict):
         size = max(1, n // proven.mechanism.number(n, max(epsilon, TRIAL["epsilon"])))
     before = Snapshot(call.function, call.shared())

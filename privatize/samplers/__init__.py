@@ -15,6 +15,7 @@ from privatize.samplers.families import Family
 from privatize.samplers.foreign import any_of, as_sampler, from_function
 from privatize.samplers.loading import load
 from privatize.samplers.numbers import integers, normal, uniform
+from privatize.samplers.people import people
 from privatize.samplers.public import bootstrap
 from privatize.samplers.tables import dependent, table
 from privatize.samplers.values import boolean, categorical, choice, dates, with_missing
@@ -23,4 +24,4 @@ __all__ = ["Change", "Distribution", "Family", "Sampler", "any_of", "as_sampler"
 __all__ += ["from_function", "load"]
 __all__ += ["Maybe", "OneOf", "boolean", "categorical", "choice", "dates", "with_missing"]
 __all__ += ["integers", "normal", "uniform"]
-__all__ += ["blobs", "dependent", "labelled", "marginal", "mixture", "table"]
+__all__ += ["blobs", "dependent", "labelled", "marginal", "mixture", "people", "table"]

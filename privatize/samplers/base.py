@@ -186,7 +186,7 @@ def traits_of(sampler: Any) -> Traits:
 
 # The kinds whose repr `privatize.samplers.load` understands.
 _WRITTEN = {"uniform", "integers", "normal", "normal with covariance", "values", "dates", "with missing"}
-_WRITTEN |= {"table", "columns", "labelled", "labelled column", "mixture", "blobs"}
+_WRITTEN |= {"people", "table", "columns", "labelled", "labelled column", "mixture", "blobs"}
 _WRITTEN |= {"truncated", "clipped", "perturbed", "change", "fixed size"}
 
 

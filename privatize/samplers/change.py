@@ -17,6 +17,8 @@ from privatize.samplers.base import KINDS, Kind, Rng, Traits, draw, kind, suppor
 from privatize.samplers.parameters import Frozen, chosen
 
 Draw = Callable[[int], Any]
+COUNTS = "rows of a person"
+"""The label of the number of rows of each person, beside the columns that persons draw."""
 RATE = 0.25  # the smallest share of records that thinning may keep
 
 

@@ -16,7 +16,7 @@ from privatize.data.columns import Column
 from privatize.data.parts import leaves_of
 from privatize.data.support import OneOf, coordinate, is_pair, unwrap
 from privatize.samplers.base import KINDS, Kind, origin_of, traits_of
-from privatize.samplers.change import RATE, Change, drawn_by, is_one_of, support_for
+from privatize.samplers.change import COUNTS, RATE, Change, drawn_by, is_one_of, support_for
 
 MOST_MEMBERS = 8  # of a family, for categories
 MORE = 0.1  # the share of values that become 0, or missing: more costs noise and covers no more real data
@@ -122,11 +122,13 @@ class Seen:
         width = sum(column.values.size for _, column, _ in leaves_of(few, support)) // 2
         self.size = min(most, max(256, 2**22 // max(width, 1)))
         drawn = drawn_by(sampler, self.size, np.random.default_rng(0))
-        self.leaves = [_Leaf(*each) for each in leaves_of(drawn, support)]
+        # The number of rows of persons is changed by itself, see `PeopleDistribution.family`.
+        self.leaves = [_Leaf(*each) for each in leaves_of(drawn, support) if each[0] != COUNTS]
         # If columns are independent, swapping values has the same law as thinning records, and is faster.
         origin = origin_of(sampler)
         separate = type(origin) in KINDS and origin.tag == "table"
         separate = separate and all(getattr(each, "tag", "") != "dependent column" for each in origin.parts())
+        separate = separate or (type(origin) in KINDS and origin.tag == "people")
         self.joint = len(self.leaves) > 1 and not separate and traits_of(sampler).independent
 
     @cached_property
@@ -138,7 +140,7 @@ class Seen:
     def narrow(self, at: tuple[str, int]) -> bool:
         """Tell whether most of a column would still be inside its bounds if it were twice as spread out."""
         leaf = next(leaf for leaf in self.leaves if leaf.label == at[0])
-        inner, seen = unwrap(leaf.support)[0], leaf.column.values.reshape(self.size, -1)[:, at[1]]
+        inner, seen = unwrap(leaf.support)[0], leaf.column.values.reshape(len(leaf.column.values), -1)[:, at[1]]
         if not is_pair(inner):
             return True
         ends = coordinate(inner, leaf.column.values.shape[1:], at[1])

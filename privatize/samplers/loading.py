@@ -15,6 +15,7 @@ from privatize.samplers.combined import blobs, labelled, mixture
 from privatize.samplers.distribution import Distribution
 from privatize.samplers.learned import Learned
 from privatize.samplers.numbers import integers, normal, uniform
+from privatize.samplers.people import people
 from privatize.samplers.tables import table
 from privatize.samplers.values import boolean, categorical, choice, dates, with_missing
 
@@ -22,7 +23,7 @@ _MAKERS: dict[str, Callable[..., Any]] = {
     each.__name__: each
     for each in (uniform, integers, normal, boolean, categorical, choice, dates, with_missing)
 }
-_MAKERS |= {each.__name__: each for each in (table, labelled, mixture, blobs, Change)}
+_MAKERS |= {each.__name__: each for each in (table, labelled, mixture, blobs, people, Change)}
 _METHODS = ("truncated", "clip", "fixed", "changed")
 
 

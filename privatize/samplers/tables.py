@@ -11,6 +11,7 @@ from privatize.data import frames
 from privatize.data import support as domains
 from privatize.data.clipping import convert_values
 from privatize.data.columns import Column
+from privatize.data.persons import Persons
 from privatize.errors import SamplerError
 from privatize.samplers.base import Kind, Rng, Traits, kind, name_of, origin_of, some, support_of, with_rng
 from privatize.samplers.distribution import Distribution, as_part
@@ -155,20 +156,25 @@ class _Table(Distribution):
         """What the values of each column lie in."""
         return {name: support_of(part) for name, part in self.columns}
 
-    def drawn(self, n: int, rng: Rng, wanted: tuple[str, ...] | None = None) -> dict[str, Column]:
-        """Draw the wanted columns, and others only if a wanted one may be made from them."""
+    def drawn(
+        self,
+        n: int,
+        rng: Rng,
+        wanted: tuple[str, ...] | None = None,
+        given: Mapping[str, Column] | None = None,
+    ) -> dict[str, Column]:
+        """Draw the wanted columns, and others only if a wanted one may be made from them, or from `given`."""
         dependents = {name for name, part in self.columns if isinstance(part, Dependent)}
         alone = wanted is not None and dependents.isdisjoint(wanted)
         found: dict[str, Column] = {}
-        arrays: dict[str, Any] = {}
+        arrays = {name: _read_only(column) for name, column in (given or {}).items() if dependents}
         for name, part in self.columns:
             if alone and name not in (wanted or ()):
                 continue
             dependent = isinstance(part, Dependent)
             found[name] = part.column(dict(arrays), n, rng) if dependent else column_of(part, n, rng)
             if dependents and not alone:
-                arrays[name] = found[name].array().view()
-                arrays[name].setflags(write=False)  # a dependent column must not change those before it
+                arrays[name] = _read_only(found[name])
         return found if wanted is None else {name: found[name] for name in wanted}
 
     def names(self) -> list[str] | None:
@@ -193,6 +199,13 @@ class _Table(Distribution):
         return f"table({', '.join(filter(None, (inside, frame)))})"
 
 
+def _read_only(column: Column) -> Any:
+    """Return a column as an array that a dependent column cannot change."""
+    found = column.array().view()
+    found.setflags(write=False)
+    return found
+
+
 def columns_of(sampler: Any, drawn: Any) -> tuple[str, ...]:
     """Return the names of all columns of P, also of those that a sampler of some columns does not draw.
 
@@ -213,7 +226,9 @@ def columns_of(sampler: Any, drawn: Any) -> tuple[str, ...]:
 
 def _every_name(drawn: Any) -> Iterator[Any]:
     """Iterate over all names in a dataset: of columns, of their levels and fields, and of a pandas index."""
-    if frames.kind(drawn):
+    if type(drawn) is Persons:
+        yield from (drawn.unit.name, *_every_name(drawn.rows))
+    elif frames.kind(drawn):
         for name in frames.names(drawn):
             yield name
             yield from name if isinstance(name, tuple) else ()  # a name of several levels

@@ -1,0 +1,271 @@
+"""Make persons of the rows of a frame: whose row it is, in which order, and which are left out.
+
+Everything about a person's rows follows from these rows, the person's identifier and a secret key. So
+replacing a person by another one changes the rows of one place, and no others, wherever the rows were in the
+frame. Proof: ``docs/people.md``.
+"""
+
+import hashlib
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.data import columns as _columns
+from privatize.data import frames
+from privatize.data.container import find, of
+from privatize.data.persons import Counts, Persons, expanded, names_of
+from privatize.data.tabular import Tabular
+from privatize.data.units import Unit
+from privatize.errors import DataError
+
+Words = NDArray[np.uint64]
+_KINDS = ("int", "float", "text", "category", "object")  # of columns that can have identifiers
+_INTEGERS = 2.0**53  # beyond this, floats are no identifiers
+
+
+def group(data: Any, unit: Unit, key: bytes, persons: Iterable[Any] | None = None) -> Persons:
+    """Return the persons of a frame or a dict of arrays.
+
+    Persons are ordered by a keyed hash of their identifiers, so their order is secret, and the same whenever
+    the key is. Without `persons` they are those who have a row.
+
+    Parameters
+    ----------
+    data : frame or dict of arrays
+        The rows.
+    unit : Unit
+        Which column identifies persons, and how many rows are used, in which order.
+    key : bytes
+        32 secret bytes.
+    persons : iterable, optional
+        The identifiers of all persons, also of those without rows. Rows of others are left out.
+    """
+    codes, names = _coded(_identifiers(data, unit))
+    known = set(names) if persons is None else {token for each in persons if (token := _token(each))}
+    listed = sorted(known, key=lambda token: _digest(key, b"slot", token))
+    slots = {token: slot for slot, token in enumerate(listed)}
+    # A row without identifier, or of somebody who is not listed, has the slot -1.
+    of_name = np.array([*(slots.get(token, -1) for token in names), -1], dtype=np.int64)
+    slot = of_name[codes]
+    kept = np.flatnonzero(slot >= 0)
+    rows = _selected(data, [name for name in names_of(data) if name != unit.name])
+    secrets = np.array([int.from_bytes(_digest(key, b"rows", token)[:8]) for token in names], np.uint64)
+    mixed = _mixed(rows, kept, key) ^ np.append(secrets, np.uint64(0))[codes[kept]]
+    by = [] if unit.order is None else [_ranks(rows, unit.order)[kept]]
+    order = kept[np.lexsort((_shuffled(mixed), *by, slot[kept]))]
+    counts = np.bincount(slot[order], minlength=len(listed)).astype(np.int64)
+    if unit.most is not None and counts.max(initial=0) > unit.most:
+        starts = np.cumsum(counts) - counts
+        counts = np.minimum(counts, unit.most)
+        order = order[expanded(starts, counts)]
+    return Persons(unit, counts, _once(rows, order, counts, unit))
+
+
+def number_of_persons(data: Any, unit: Unit, persons: Iterable[Any] | None = None) -> int:
+    """Return the number of persons in a frame, which is public; or of those that are declared."""
+    if persons is not None:
+        return len({token for each in persons if (token := _token(each))})
+    return len(_coded(_identifiers(data, unit))[1])
+
+
+def check_rows(data: Any, unit: Unit) -> None:
+    """Refuse a dataset that is no table with the unit's column, by its types and names alone."""
+    form = frames.kind(data)
+    if type(data) is dict:
+        if unit.name in data and (not isinstance(data[unit.name], np.ndarray | list)):
+            raise DataError(f"The column {unit.name!r} is no array or list.")
+    elif form is None or form[0] != "frame":
+        raise DataError(f"""Persons have several rows each, by {unit.name!r}, and the dataset is no table. Pass
+            a data frame of pandas or polars, a pyarrow Table, or a dict of arrays.""")
+    known = names_of(data)
+    for name in (unit.name, *filter(None, [unit.order]), *unit.once):
+        if name not in known:
+            raise DataError(f"""The dataset has no column {name!r}, which unit= names. Its columns are
+                {known!r}.""")
+    if form is not None and _columns.kind_of(_column(data, unit.name)) not in _KINDS:
+        raise DataError(f"""The column {unit.name!r} has no identifiers: they are integers or strings. Convert
+            it, as with astype(str).""")
+
+
+# --- identifiers ------------------------------------------------------------------------------
+
+
+def _column(data: Any, name: str) -> Any:
+    """Return a column of a frame."""
+    own = find(data)
+    if not isinstance(own, Tabular):
+        raise TypeError("Only frames have columns.")
+    return own.columns(data)[own.names(data).index(name)]
+
+
+def _identifiers(data: Any, unit: Unit) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Return identifiers, and which of them are missing beyond NaN and None."""
+    check_rows(data, unit)
+    if type(data) is not dict:
+        return _columns.values_of(_column(data, unit.name))
+    found = data[unit.name]
+    if isinstance(found, list):
+        return np.fromiter(found, dtype=object, count=len(found)), None
+    if found.ndim != 1:
+        raise DataError(f"The column {unit.name!r} has several numbers in a row, which are no identifiers.")
+    return found, None
+
+
+def _coded(found: tuple[NDArray[Any], NDArray[Any] | None]) -> tuple[NDArray[np.intp], list[bytes]]:
+    """Return the number of each row's identifier, and the identifiers; one after the last if there is none.
+
+    What becomes of an identifier does not depend on the others: 7 and 7.0 are the same, since a column of
+    integers has floats as soon as one is missing.
+    """
+    values, missing = found
+    if values.dtype.kind in "iufUS":
+        different, codes = np.unique(values, return_inverse=True)
+        listed = different.tolist()
+    else:
+        listed, places = [], {}
+        codes = np.empty(len(values), dtype=np.intp)
+        for at, value in enumerate(values.tolist()):
+            token = _token(value)
+            if token not in places:
+                places[token] = len(listed)
+                listed.append(value)
+            codes[at] = places[token]
+    tokens = [_token(value) for value in listed]
+    names = list(dict.fromkeys(token for token in tokens if token))
+    places_of = {token: at for at, token in enumerate(names)}
+    last = len(names)
+    found_codes = np.array([*(places_of.get(token, last) for token in tokens), last], dtype=np.intp)[codes]
+    if missing is not None:
+        found_codes[missing] = last
+    return found_codes, names
+
+
+def _token(value: Any) -> bytes:
+    """Return an identifier as bytes that no other one has; none if it is no identifier."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool):
+        return b""
+    if isinstance(value, float) and value.is_integer() and abs(value) <= _INTEGERS:
+        value = int(value)
+    if isinstance(value, int):
+        return b"i%d" % int(value)
+    if isinstance(value, str):
+        return b"s" + str(value).encode("utf-8", "surrogatepass")
+    if isinstance(value, bytes):
+        return b"b" + bytes(value)
+    return b"u" + value.bytes if isinstance(value, uuid.UUID) else b""
+
+
+def _digest(key: bytes, purpose: bytes, token: bytes) -> bytes:
+    return hashlib.blake2b(token, key=key, person=purpose, digest_size=16).digest()
+
+
+# --- rows -------------------------------------------------------------------------------------
+
+
+def _selected(data: Any, names: list[Any]) -> Any:
+    """Return the columns without the unit's."""
+    if not names:
+        raise DataError("The dataset has no column beside that of the unit.")
+    if type(data) is dict:
+        return {name: data[name] for name in names}
+    return frames.select(data, names)
+
+
+def _contents(rows: Any) -> list[tuple[NDArray[Any], NDArray[Any] | None]]:
+    """Return the values of every column of rows, and which of them are missing."""
+    if type(rows) is not dict:
+        return [_columns.values_of(column) for column in frames.columns(rows)]
+    parts = (np.fromiter(each, object, len(each)) if type(each) is list else each for each in rows.values())
+    found: list[tuple[NDArray[Any], NDArray[Any] | None]] = [(np.asarray(part), None) for part in parts]
+    return found
+
+
+def _mixed(rows: Any, kept: NDArray[np.intp], key: bytes) -> Words:
+    """Return a keyed hash of the content of some rows, of 64 bits, from their values alone."""
+    found = np.zeros(len(kept), dtype=np.uint64)
+    for at, (values, missing) in enumerate(_contents(rows)):
+        own = values[kept].reshape(len(kept), -1)
+        for part in range(own.shape[1]):
+            words = _words(own[:, part], key)
+            if missing is not None:
+                words = np.where(missing[kept], np.uint64(1), words)
+            salt = int.from_bytes(_digest(key, b"column", b"%d %d" % (at, part))[:8])
+            found = _shuffled(found ^ words ^ np.uint64(salt))
+    return found
+
+
+def _words(values: NDArray[Any], key: bytes) -> Words:
+    """Return 64 bits for each value: the same for equal values, whatever the dtype of their column is."""
+    if values.dtype.kind in "biuf":
+        with np.errstate(all="ignore"):
+            numbers = values.astype(np.float64) + 0.0  # -0.0 is 0.0
+            words = np.where(numbers == numbers, numbers, np.nan).view(np.uint64)
+            if values.dtype.kind in "iu":  # those that are no floats
+                large = np.abs(numbers) > _INTEGERS
+                words = np.where(large, values.astype(np.int64).view(np.uint64), words)
+        return np.where(numbers == numbers, words, np.uint64(1))
+    if values.dtype.kind in "mM":
+        unit = "M8[ns]" if values.dtype.kind == "M" else "m8[ns]"
+        fine = values.astype(unit).astype(np.int64).view(np.uint64)
+        return np.where(np.isnat(values), np.uint64(1), fine)
+    known: dict[Any, int] = {}
+    found = np.empty(len(values), dtype=np.uint64)
+    for at, value in enumerate(values.tolist()):
+        if isinstance(value, int | float | type(None)) and not (value and abs(value) > _INTEGERS):
+            number = np.array([np.nan if value is None else value], dtype=np.float64)
+            found[at] = _words(number, key)[0]
+            continue
+        text = value if isinstance(value, str) else repr(value)
+        if text not in known:
+            token = text.encode("utf-8", "surrogatepass")
+            known[text] = int.from_bytes(_digest(key, b"value", token)[:8])
+        found[at] = known[text]
+    return found
+
+
+def _shuffled(words: Words) -> Words:
+    """Return words with all bits mixed, one to one: the last step of the generator SplitMix64."""
+    with np.errstate(over="ignore"):
+        found = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed: Words = found ^ (found >> np.uint64(31))
+    return mixed
+
+
+def _ranks(rows: Any, name: str) -> NDArray[np.intp]:
+    """Return the rank of each row by a column: equal values have one rank, missing ones come last."""
+    values, missing = _contents(_selected(rows, [name]))[0]
+    if values.dtype.kind == "O":
+        keys = list(map(_sortable, values.tolist()))
+        ranked = {each: at for at, each in enumerate(sorted(set(keys)))}
+        return np.array([ranked[each] for each in keys], dtype=np.intp)
+    different, found = np.unique(values, return_inverse=True)
+    return found if missing is None else np.where(missing, len(different), found)
+
+
+def _sortable(value: Any) -> tuple[int, float, str]:
+    """Return a value as one that can be compared with all others: numbers, then strings, then all others."""
+    if isinstance(value, int | float) and value == value and abs(value) <= _INTEGERS:
+        return 0, float(value), ""
+    return (1, 0.0, value) if isinstance(value, str) else (3, 0.0, "") if value is None else (2, 0.0, repr(value))
+
+
+def _once(rows: Any, order: NDArray[np.intp], counts: Counts, unit: Unit) -> Any:
+    """Return rows in their order; columns that a person has once have the value of the person's first row."""
+    own = of(rows)
+    taken = own.take(rows, order)
+    if not unit.once:
+        return own.fresh(taken)
+    starts = np.cumsum(counts) - counts
+    first = own.take(taken, np.repeat(starts, counts))
+    if type(rows) is dict:
+        return {name: (first if name in unit.once else taken)[name] for name in taken}
+    for name in unit.once:
+        at = frames.names(taken).index(name)
+        taken = own.with_column(taken, at, frames.columns(first)[at])  # type: ignore[attr-defined]
+    return own.fresh(taken)

@@ -1,0 +1,110 @@
+"""Make persons of the private rows in a box, in an order that is secret and stays the same for these people."""
+
+import functools
+import hashlib
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from privatize.budgets.paying import Payer
+from privatize.budgets.sealed import is_sealed, lists_persons, persons_of, warn_identifiers
+from privatize.budgets.units import PERSON
+from privatize.data.grouping import group
+from privatize.data.persons import Persons, names_of
+from privatize.data.units import UNDECLARED, Unit
+from privatize.errors import DataError, SealedError, SettingsError
+from privatize.function.box import Box
+
+RECORD = "record"
+
+
+@functools.cache
+def _of_process() -> bytes:
+    """Return the key for data that is neither sealed nor in a ledger, which lives as long as the process."""
+    return secrets.token_bytes(32)
+
+
+def unit_for(name: str, declared: Any, drawn: Any, sealed: Any) -> Unit | None:
+    """Return what a record is: by P, by ``unit=`` or by sealed data. Refuse two that differ.
+
+    Parameters
+    ----------
+    name : str
+        What opens the data, for errors.
+    declared : Unit, None or UNDECLARED
+        What the function's ``unit=`` says.
+    drawn : dataset or None
+        Some records that P draws, if there is a P.
+    sealed : Sealed or None
+        The data, if it is sealed.
+    """
+    law = UNDECLARED if drawn is None else drawn.unit if type(drawn) is Persons else None
+    own = UNDECLARED if sealed is None else sealed.unit
+    wanted = law if law is not UNDECLARED else declared
+    if sealed is not None and own is None and isinstance(wanted, Unit):
+        raise SealedError(f"""{name}() is about persons with several rows, by {wanted.name!r}, and the data was
+            sealed with every row as another person. Seal it with unit={wanted.name!r}.""")
+    if isinstance(own, Unit) and wanted is None:
+        raise SettingsError(f"""{name}() takes every row as another person, and the data was sealed with
+            unit={own.name!r}: people have several rows each. Let P draw people: samplers.people(P,
+            unit={own.name!r}, rows=samplers.integers(1, 12)).""")
+    if isinstance(own, Unit) and isinstance(wanted, Unit) and own.name != wanted.name:
+        raise SettingsError(f"""{name}() is about persons by {wanted.name!r}, and the data was sealed with
+            unit={own.name!r}. What a person is must be the same.""")
+    if isinstance(own, Unit) and (wanted is UNDECLARED or (law is UNDECLARED and wanted == Unit(own.name))):
+        return own
+    return wanted if isinstance(wanted, Unit) else None
+
+
+def make_persons(name: str, box: Box, unit: Unit | None, sealed: Any, budgets: Sequence[Any]) -> str:
+    """Put persons in place of the rows in the box; return a public name of the key, empty for rows.
+
+    The key is in the ledger of the budgets, for people with a name. Otherwise it lives as long as the sealed
+    data, or as this process.
+    """
+    if unit is None:
+        return ""
+    named = [repr(sealed.name)] if sealed is not None else []
+    if unit.empty and (sealed is None or not lists_persons(sealed)):
+        raise DataError(f"""P draws people without rows, so the number of people would depend on who has rows.
+            {name}() needs a list of all: seal(data, name=..., persons=[...]).""")
+    if sealed is not None and lists_persons(sealed) and unit.most is not None and not unit.empty:
+        raise DataError(f"""All persons were listed when the data was sealed, so some may have no rows, and
+            for {name}() everybody has at least one. Let P draw that: rows=samplers.integers(0, {unit.most}).""")
+    key = _in_ledger(budgets, named, unit.name) if named else None
+    box.raw = box.data
+    if sealed is not None:
+        box.data, used = persons_of(sealed, unit, key)
+    else:
+        used = _of_process()
+        box.data = group(box.raw, unit, used)
+    return tag_of(used)
+
+
+def tag_of(key: bytes) -> str:
+    """Return a public name of a key, from which nothing of it can be learned."""
+    return hashlib.blake2b(key, person=b"tag", digest_size=8).hexdigest()
+
+
+def ledger_tag(budgets: Sequence[Any], named: Sequence[str], unit: Unit | None) -> str:
+    """Return the public name of the key that some people have in the ledger of budgets; empty for rows."""
+    key = None if unit is None else _in_ledger(budgets, named, unit.name)
+    return "" if key is None else tag_of(key)
+
+
+def _in_ledger(budgets: Sequence[Any], named: Sequence[str], unit: str) -> bytes | None:
+    """Return the key of some people in the first ledger of budgets, or None if there is no ledger."""
+    payers = [getattr(each, "budget", each) for each in budgets]
+    found = sorted((each for each in payers if isinstance(each, Payer)), key=lambda each: each.where)
+    return found[0].ledger.unit_key(named, unit) if found else None
+
+
+def kind_of_record(box: Box) -> str:
+    """Return what a record in the box is, for ledgers."""
+    return PERSON if type(box.data) is Persons else RECORD
+
+
+def warn_rows(name: str, declared: Any, box: Box) -> None:
+    """Warn if a table has a column like an identifier, and nobody has said what a record is."""
+    if declared is UNDECLARED and type(box.data) is not Persons and not is_sealed(box.data):
+        warn_identifiers(names_of(box.data), name)
