@@ -77,8 +77,9 @@ class Sealed:
     ) -> None:
         schema = records.describe(data).to_json(public=True)
         n = records.count(data) if people is None else number_of_persons(data, people.unit, people.persons)
-        facts = {"name": name, "version": version, "n": n, "schema": schema, "_kind": _type(data)}
-        facts |= {"unit": people and people.unit, "_sampler": sampler, "_budget": budget}
+        facts: dict[str, Any] = {"name": name, "version": version, "n": n, "schema": schema}
+        facts |= {"_kind": _type(data), "_sampler": sampler, "_budget": budget}
+        facts |= {"unit": people and people.unit}
         for slot, value in facts.items():
             object.__setattr__(self, slot, value)  # the class refuses to set attributes
         _CONTENT[id(self)] = data
@@ -218,29 +219,30 @@ class _People:
     unit: Unit
     persons: tuple[Any, ...] | None
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32))
-    made: dict[tuple[Unit, bytes], Persons] = field(default_factory=dict)
+    made: dict[tuple[Any, ...], Persons] = field(default_factory=dict)
 
-    def grouped(self, data: Any, unit: Unit, key: bytes) -> Persons:
+    def grouped(self, data: Any, unit: Unit, key: bytes, columns: tuple[Any, ...]) -> Persons:
         """Return the persons of the data; they are made once, since that takes longer than most answers."""
-        if (unit, key) not in self.made:
+        at = unit, key, columns
+        if at not in self.made:
             self.made.clear()
-            self.made[unit, key] = group(data, unit, key, self.persons)
-        return self.made[unit, key]
+            self.made[at] = group(data, unit, key, self.persons, columns)
+        return self.made[at]
 
 
 def _people(data: Any, unit: Any, persons: Any, budget: Any) -> _People | None:
     """Return who the persons are; None if every row is one."""
     if unit is UNDECLARED or unit is None:
         if persons is not None:
-            raise SettingsError("""seal(persons=...) lists people who may have no rows, so unit= must say which
-                column identifies them.""")
+            raise SettingsError("""seal(persons=...) lists people who may have no rows, so unit= must say
+                which column identifies them.""")
         if unit is UNDECLARED:
             warn_identifiers(names_of(data), "seal")
         return None
     check_rows(data, unit)
     if isinstance(budget, Part):
-        raise SettingsError(f"""The data is sealed with unit={unit.name!r} and a part of a budget, and a person
-            may have rows in several parts. Use the budget itself.""")
+        raise SettingsError(f"""The data is sealed with unit={unit.name!r} and a part of a budget, and a
+            person may have rows in several parts. Use the budget itself.""")
     if unit.empty and persons is None:
         raise SettingsError("""P draws people without rows, so the number of people would depend on who has
             rows. List all of them: seal(..., persons=[...]).""")
@@ -321,11 +323,13 @@ def opened(sealed: Any) -> Any:
     return _CONTENT[id(sealed)]
 
 
-def persons_of(sealed: Sealed, unit: Unit, key: bytes | None) -> tuple[Persons, bytes]:
+def persons_of(
+    sealed: Sealed, unit: Unit, key: bytes | None, columns: tuple[Any, ...]
+) -> tuple[Persons, bytes]:
     """Return the people inside, and the key that they are ordered by: the given one, or their own."""
     people = _PERSONS[id(sealed)]
     used = people.key if key is None else key
-    return people.grouped(_CONTENT[id(sealed)], unit, used), used
+    return people.grouped(_CONTENT[id(sealed)], unit, used, columns), used
 
 
 def lists_persons(sealed: Sealed) -> bool:

@@ -206,7 +206,8 @@ class Signed(Bounds):
         box = self.inner
         inside = np.clip(np.where(np.isfinite(rows), rows, box.low), box.low, box.high)
         below, above = self._steps(exponent)
-        return np.clip(np.rint(np.ldexp(inside, -exponent)).astype(np.int64), -below, above)
+        found: Integers = np.clip(np.rint(np.ldexp(inside, -exponent)).astype(np.int64), -below, above)
+        return found
 
     def sensitivity(self, exponent: int, norm: Literal["l1", "l2"]) -> float:
         below, above = self._steps(exponent)

@@ -79,7 +79,7 @@ class Proven(ABC):
         return self
 
     def for_persons(self, unit: Unit) -> "Proven":
-        """Return the same for people with several rows, or refuse: a person may move it by more than a row."""
+        """Return the same for people with several rows; refuse if no bound is known for them."""
         raise SettingsError(f"""No bound is known for persons with several rows, by {unit.name!r}, only for
             rows. Use mechanism=Blocks(low, high), or prove one yourself: sensitivity=.""")
 

@@ -11,8 +11,8 @@ import numpy as np
 from privatize.data.clipping import value_in
 from privatize.data.columns import Column
 from privatize.data.container import of
-from privatize.data.persons import Persons
 from privatize.data.parts import as_array, edited, leaves_of, numbers_of
+from privatize.data.persons import Persons
 from privatize.data.support import OneOf, is_pair, unwrap
 
 FAR = 1e6
@@ -108,7 +108,9 @@ def _resized(data: Persons, counts: Mapping[int, int]) -> Persons:
         after[row] = count
     # Somebody without rows gets those of the first person who has some.
     own = np.where(before > 0, np.arange(len(before)), int(np.argmax(before > 0)))
-    places = [starts[one] + np.arange(count) % max(before[one], 1) for one, count in zip(own, after, strict=True)]
+    places = [
+        starts[one] + np.arange(count) % max(before[one], 1) for one, count in zip(own, after, strict=True)
+    ]
     rows = of(data.rows).take(data.rows, np.concatenate(places).astype(np.intp))
     return replace(data, counts=after, rows=rows)
 

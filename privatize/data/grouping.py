@@ -6,8 +6,9 @@ frame. Proof: ``docs/people.md``.
 """
 
 import hashlib
+import math
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,13 @@ _KINDS = ("int", "float", "text", "category", "object")  # of columns that can h
 _INTEGERS = 2.0**53  # beyond this, floats are no identifiers
 
 
-def group(data: Any, unit: Unit, key: bytes, persons: Iterable[Any] | None = None) -> Persons:
+def group(
+    data: Any,
+    unit: Unit,
+    key: bytes,
+    persons: Iterable[Any] | None = None,
+    columns: Sequence[Any] = (),
+) -> Persons:
     """Return the persons of a frame or a dict of arrays.
 
     Persons are ordered by a keyed hash of their identifiers, so their order is secret, and the same whenever
@@ -42,6 +49,8 @@ def group(data: Any, unit: Unit, key: bytes, persons: Iterable[Any] | None = Non
         32 secret bytes.
     persons : iterable, optional
         The identifiers of all persons, also of those without rows. Rows of others are left out.
+    columns : sequence of str
+        The order of the columns of P, in which those of the data are put if they are the same.
     """
     codes, names = _coded(_identifiers(data, unit))
     known = set(names) if persons is None else {token for each in persons if (token := _token(each))}
@@ -51,7 +60,8 @@ def group(data: Any, unit: Unit, key: bytes, persons: Iterable[Any] | None = Non
     of_name = np.array([*(slots.get(token, -1) for token in names), -1], dtype=np.int64)
     slot = of_name[codes]
     kept = np.flatnonzero(slot >= 0)
-    rows = _selected(data, [name for name in names_of(data) if name != unit.name])
+    own = [name for name in names_of(data) if name != unit.name]
+    rows = _selected(data, list(columns) if set(columns) == set(own) else own)
     secrets = np.array([int.from_bytes(_digest(key, b"rows", token)[:8]) for token in names], np.uint64)
     mixed = _mixed(rows, kept, key) ^ np.append(secrets, np.uint64(0))[codes[kept]]
     by = [] if unit.order is None else [_ranks(rows, unit.order)[kept]]
@@ -78,8 +88,8 @@ def check_rows(data: Any, unit: Unit) -> None:
         if unit.name in data and (not isinstance(data[unit.name], np.ndarray | list)):
             raise DataError(f"The column {unit.name!r} is no array or list.")
     elif form is None or form[0] != "frame":
-        raise DataError(f"""Persons have several rows each, by {unit.name!r}, and the dataset is no table. Pass
-            a data frame of pandas or polars, a pyarrow Table, or a dict of arrays.""")
+        raise DataError(f"""Persons have several rows each, by {unit.name!r}, and the dataset is no table.
+            Pass a data frame of pandas or polars, a pyarrow Table, or a dict of arrays.""")
     known = names_of(data)
     for name in (unit.name, *filter(None, [unit.order]), *unit.once):
         if name not in known:
@@ -189,7 +199,7 @@ def _mixed(rows: Any, kept: NDArray[np.intp], key: bytes) -> Words:
     """Return a keyed hash of the content of some rows, of 64 bits, from their values alone."""
     found = np.zeros(len(kept), dtype=np.uint64)
     for at, (values, missing) in enumerate(_contents(rows)):
-        own = values[kept].reshape(len(kept), -1)
+        own = values[kept].reshape(len(kept), math.prod(values.shape[1:]))
         for part in range(own.shape[1]):
             words = _words(own[:, part], key)
             if missing is not None:
@@ -252,7 +262,13 @@ def _sortable(value: Any) -> tuple[int, float, str]:
     """Return a value as one that can be compared with all others: numbers, then strings, then all others."""
     if isinstance(value, int | float) and value == value and abs(value) <= _INTEGERS:
         return 0, float(value), ""
-    return (1, 0.0, value) if isinstance(value, str) else (3, 0.0, "") if value is None else (2, 0.0, repr(value))
+    return (
+        (1, 0.0, value)
+        if isinstance(value, str)
+        else (3, 0.0, "")
+        if value is None
+        else (2, 0.0, repr(value))
+    )
 
 
 def _once(rows: Any, order: NDArray[np.intp], counts: Counts, unit: Unit) -> Any:

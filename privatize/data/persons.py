@@ -182,4 +182,3 @@ def names_of(data: Any) -> list[Any]:
     if form is not None and form[0] == "frame":
         return frames.names(data)
     return list(data) if type(data) is dict else []
-

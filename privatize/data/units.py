@@ -77,14 +77,19 @@ class Unit:
         if self.order is not None and (not isinstance(self.order, str) or self.order == self.name):
             raise SettingsError(f"""order={self.order!r} is not the name of a column that a person's rows can
                 be ordered by.""")
-        once = (self.once,) if isinstance(self.once, str) else tuple(self.once)
+        given: Any = self.once
+        once = (given,) if isinstance(given, str) else tuple(given)
         if not all(isinstance(each, str) for each in once) or self.name in once:
             raise SettingsError(f"once={self.once!r} are not names of columns beside {self.name!r}.")
         object.__setattr__(self, "most", most)
         object.__setattr__(self, "once", once)
 
     def __repr__(self) -> str:
-        given = [f"{each}={getattr(self, each)!r}" for each in ("most", "order", "once", "empty") if getattr(self, each)]
+        given = [
+            f"{each}={getattr(self, each)!r}"
+            for each in ("most", "order", "once", "empty")
+            if getattr(self, each)
+        ]
         return f"Unit({', '.join([repr(self.name), *given])})"
 
 

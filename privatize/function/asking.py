@@ -7,7 +7,7 @@ from privatize.calibration.proof import Proven
 from privatize.calibration.refuting import known_bound
 from privatize.data import records
 from privatize.data.grouping import group
-from privatize.data.persons import Persons
+from privatize.data.persons import Persons, names_of
 from privatize.errors import ArgumentError, PrivatizeError, SettingsError
 from privatize.function.calibrator import Calibrator
 from privatize.function.question import Definition, Question
@@ -40,7 +40,9 @@ def questions(
 def schema_of(like: Any, template: Template) -> Any:
     """Return the schema of a dataset without records, as persons if P draws persons."""
     drawn = template.records()
-    return records.describe(group(like, drawn.unit, bytes(32)) if type(drawn) is Persons else like)
+    if type(drawn) is not Persons:
+        return records.describe(like)
+    return records.describe(group(like, drawn.unit, bytes(32), columns=names_of(drawn.rows)))
 
 
 def own_bounds(definition: Definition, proven: Proven, name: str, given: list[Any]) -> tuple[list[Any], bool]:

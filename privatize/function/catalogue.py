@@ -13,6 +13,7 @@ from privatize.budgets.charges import check_text
 from privatize.budgets.partition import Part
 from privatize.calibration import streams
 from privatize.calibration.fit import Fit
+from privatize.data.units import UNDECLARED
 from privatize.display.cards import Card, Shown
 from privatize.display.figures import counted
 from privatize.errors import ArgumentError, SettingsError
@@ -50,6 +51,8 @@ class Catalogue(Shown):
         P, or a family of P; by default that of the sealed data.
     epsilon, delta : float, optional
         Caps of the catalogue itself: a budget of its name, beside those of `budget` and of the data.
+    unit : str, Unit or None, optional
+        What identifies a person, as for `privatize.seal`; by default that of P or of the sealed data.
     budget : Budget, optional
         What every answer is charged to, beside the budget of the data. A catalogue needs a budget.
     mechanism, bound, samples, domain, timeout, workers, store, progress
@@ -90,6 +93,7 @@ class Catalogue(Shown):
         epsilon: float | None = None,
         delta: float = 0.0,
         budget: Budget | Part | None = None,
+        unit: Any = UNDECLARED,
         mechanism: str | Mechanism = DEFAULT,
         bound: Bound = "tolerance",
         samples: int | Literal["least", "balanced"] = "balanced",
@@ -116,7 +120,9 @@ class Catalogue(Shown):
         law = whom.sampler if sampler is None else as_sampler(sampler)
         common = {"gamma": gamma, "sampler": law, "bound": bound, "samples": samples, "domain": domain}
         common |= {"timeout": timeout, "workers": workers, "store": store, "progress": progress}
+        common |= {"unit": whom.unit if unit is UNDECLARED and law is None else unit}
         settings = with_delta(mechanism, common | {"budget": budget, "epsilon": TRIAL["epsilon"]})
+        whom.check_unit(settings.record)
         caps = None if epsilon is None else (epsilon, delta)
         self.name = check_text("The name of a catalogue", name)
         self._state = State(self.name, whom, settings, streams.check_seed(seed), caps)

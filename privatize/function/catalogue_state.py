@@ -18,6 +18,7 @@ from privatize.calibration import streams
 from privatize.calibration.fit import Fit
 from privatize.calibration.refuting import known_bound
 from privatize.calibration.sensitivity import Sensitivity
+from privatize.data.units import Unit
 from privatize.errors import CalibrationError, SettingsError
 from privatize.function import joint
 from privatize.function.advice import INTERNAL
@@ -31,6 +32,7 @@ from privatize.function.inquiry import Inquiry, check_choices, check_options, ch
 from privatize.function.members import Member
 from privatize.function.opening import attempted
 from privatize.function.people import Whom
+from privatize.function.persons import ledger_tag
 from privatize.function.pipeline import released
 from privatize.function.private_function import PrivateFunction
 from privatize.function.question import Definition, Question
@@ -243,7 +245,9 @@ class State:
             for choice in each.choices
         ]
         caps = None if self.own is None else (float(self.own.cap.epsilon), float(self.own.cap.delta))
-        return Draft(self.name, self.whom, self.settings, tuple(made), caps)
+        unit = self.settings.record
+        tag = ledger_tag(self.payers, self.whom.people, unit if isinstance(unit, Unit) else None)
+        return Draft(self.name, self.whom, self.settings, tuple(made), caps, tag)
 
     def together(self, draft: Draft, n: int | None = None) -> joint.JointQuestion:
         """Return all sampled questions as one, about n records."""
@@ -274,7 +278,7 @@ class State:
                 made = tuple(map(self.fit.widen, made))
             shares = {entry.label: share for entry, share in zip(draft.sampled, made, strict=True)}
         keys = {each["label"]: each["digest"] for each in decided["members"]}
-        charged = found.key.rpartition(":")[0]
+        charged = found.key.partition(":")[0]
         if keys != {entry.label: entry.key for entry in draft.entries}:
             raise CalibrationError(f"""What the questions of {self.name!r} depend on changed while they were
                 calibrated. Call calibrate() again, and change nothing meanwhile.""")

@@ -179,7 +179,7 @@ def _noised(box: Box, support: Any, epsilon: float) -> tuple[list[tuple[str, str
     which = [column.codes == at + 1 for column in columns for at in range(len(column.kinds))]
     if persons is None:
         sensitivity = sum(min(len(column.kinds), 2) for column in columns)
-        raw = [np.count_nonzero(each) for each in which]
+        raw = [int(np.count_nonzero(each)) for each in which]
     else:  # persons with at least one such row, who may have some of every kind
         sensitivity, slots = len(cells), persons.slots
         raw = [len(np.unique(slots[each])) for each in which]

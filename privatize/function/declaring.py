@@ -11,11 +11,13 @@ from typing import Any
 from privatize.budgets.budget import Budget
 from privatize.budgets.catalogues import Declaration
 from privatize.budgets.charges import Charge
+from privatize.budgets.units import PERSON
 from privatize.calibration import streams
 from privatize.errors import SettingsError
 from privatize.function.grid import Choice
 from privatize.function.inquiry import Inquiry
 from privatize.function.people import Whom
+from privatize.function.persons import RECORD
 from privatize.function.question import Question
 from privatize.function.settings import Settings
 from privatize.identity.fingerprint import attempt, reach
@@ -96,6 +98,8 @@ class Draft:
         All questions, in the order in which they were added.
     caps : tuple of float, optional
         Epsilon and delta of the catalogue's own budget, which every answer is charged to.
+    tag : str
+        Which key persons with several rows are ordered by; empty if every row is another person.
     """
 
     name: str
@@ -103,6 +107,7 @@ class Draft:
     settings: Settings
     entries: tuple[Entry, ...]
     caps: tuple[float, float] | None = None
+    tag: str = ""
 
     @property
     def sampled(self) -> tuple[Entry, ...]:
@@ -133,7 +138,7 @@ class Draft:
     def declaration(self, facts: dict[str, Any], decided: dict[str, Any], late: bool) -> Declaration:
         """Return what is written to a ledger; `decided` are the seed, the weights and the fit."""
         digest = _digest([self.whom.dataset, self.whom.n, facts])
-        key = f"{_digest([self.name, digest, decided])}:{decided['seed']}"
+        key = f"{_digest([self.name, digest, decided])}:{decided['seed']}{self.tag and f':{self.tag}'}"
         content = json.dumps({**decided, **facts}, sort_keys=True)
         return Declaration(
             name=self.name,
@@ -159,6 +164,7 @@ class Draft:
             average = min(1 - plan.k / (plan.m + 1), plan.gamma)
             costs = {"gamma": plan.gamma, "average_gamma": average, **self.questions[0].template.law()}
         costs |= {"mechanism": "", "kind": "", "epsilon": 0.0, "delta": 0.0, "purpose": "catalogue"}
+        costs |= {"unit": PERSON if self.tag else RECORD}
         return Charge(function=self.name, key="", dataset=whom.dataset, people=whom.people, n=self.n, **costs)
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from privatize.calibration.proven import proven_of
+from privatize.data.units import Unit
 from privatize.errors import ArgumentError, SettingsError
 from privatize.function.advice import Advice
 from privatize.function.box import Box
@@ -142,7 +143,9 @@ class Inquiry:
     def facts(self, choice: Choice) -> list[Any]:
         """Return what a question without an estimate depends on."""
         s = self.settings
-        return [self.function, sorted(choice.arguments.items()), s.mechanism, s.data, s.coins, s.timeout]
+        unit = [s.record] if isinstance(s.record, Unit) else []
+        own = [s.mechanism, s.data, s.coins, s.timeout, *unit]
+        return [self.function, sorted(choice.arguments.items()), *own]
 
 
 # --- adding one -----------------------------------------------------------------------------
@@ -156,7 +159,7 @@ def settings_of(function: Any, common: Settings, options: Mapping[str, Any]) -> 
     given = {name: value for name, value in options.items() if value is not None}
     mechanism: Mechanism = given.pop("mechanism", common.mechanism)
     named = ("epsilon", "timeout", "workers", "store", "progress", "budget")
-    chosen = {name: getattr(common, name) for name in named} | given
+    chosen = {name: getattr(common, name) for name in named} | {"unit": common.record} | given
     own = proven_of(function)
     if not isinstance(mechanism, Blocks) and (own is None or "sensitivity" in given):
         chosen |= {"sampler": common.sampler, "domain": common.domain}

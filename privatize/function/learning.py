@@ -20,8 +20,11 @@ from privatize.function.settings import Settings
 from privatize.identity.declared import declare
 from privatize.noise import grid
 from privatize.planning.numbers import as_integer
+from privatize.samplers import Distribution
 from privatize.samplers.designs import Counted, Design, design
 from privatize.samplers.learned import Learned
+from privatize.samplers.learned_people import LearnedParts, PeopleDesign, design_people
+from privatize.samplers.people import PeopleDistribution
 
 Pairs = Sequence[Sequence[str]]
 Atoms = Mapping[str, Sequence[Any]]
@@ -35,7 +38,7 @@ def learn(
     budget: Budget | Part | None = None,
     together: Pairs = (),
     atoms: Atoms | None = None,
-) -> Learned:
+) -> Distribution:
     """Learn a P near private data, with plain differential privacy.
 
     Records are counted in cells of each column: categories, bins of numbers, and single numbers that are
@@ -60,9 +63,9 @@ def learn(
 
     Returns
     -------
-    Learned
-        A sampler like any other. If sealed data has a budget, the same P is returned, without charge, when
-        the same is asked again.
+    Distribution
+        A sampler like any other; `people`, if `within` draws persons. If sealed data has a budget, the
+        same P is returned, without charge, when the same is asked again.
 
     Examples
     --------
@@ -88,18 +91,29 @@ def learn(
         box.data = None
 
 
-def _learned(epsilon: float, together: Pairs, atoms: Atoms, found: Opened) -> Learned:
+def _learned(epsilon: float, together: Pairs, atoms: Atoms, found: Opened) -> Distribution:
     within = found.template.sampler
-    made = design(within, found.n, epsilon, together, atoms)
+    made = _design(within, found.n, epsilon, together, atoms)
     digest = declare(within).digest
     asked = Lesson(dataset=found.subjects.dataset, n=found.n, within=digest, settings=made.key)
-    read = functools.partial(Learned.of_facts, within=within)
-    return found.once(asked, read, lambda: functools.partial(_noisy, made))
+    kind = LearnedParts if isinstance(made, PeopleDesign) else Learned
+    read = functools.partial(kind.of_facts, within=within)
+    known: Any = found.once(asked, read, lambda: functools.partial(_noisy, made))
+    return known.people() if isinstance(known, LearnedParts) else known
 
 
-def _noisy(made: Design, box: Box) -> Learned:
+def _design(within: Any, n: int, epsilon: float, together: Pairs, atoms: Atoms) -> Design | PeopleDesign:
+    """Return what is counted to learn P."""
+    made = design_people if isinstance(within, PeopleDistribution) else design
+    return made(within, n, epsilon, together, atoms)
+
+
+def _noisy(made: Design | PeopleDesign, box: Box) -> Learned | LearnedParts:
     """Count the records of every cell, add noise, and make P of that."""
-    counts = made.counts(*zip(*_columns(box.value), strict=True))
+    if isinstance(made, PeopleDesign):
+        counts = made.counts(box.value)
+    else:
+        counts = made.counts(*zip(*_columns(box.value), strict=True))
     parts = zip(counts, made.groups, strict=True)
     return made.learned(
         [grid.laplace(own, 2.0, group.epsilon, np.ones(len(own), dtype=bool)) for own, group in parts]
@@ -176,4 +190,4 @@ def learning_error(
     settings, count = Settings(epsilon=epsilon, sampler=within), as_integer(n)
     if count < 1:
         raise SettingsError(f"learning_error(n={n!r}): the number of records is an integer >= 1.")
-    return LearningNoise(design(settings.sampler, count, settings.epsilon, together, atoms or {}).groups)
+    return LearningNoise(_design(settings.sampler, count, settings.epsilon, together, atoms or {}).groups)

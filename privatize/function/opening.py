@@ -22,12 +22,20 @@ from privatize.budgets.sealed import carried, declared, is_sealed, opened, subje
 from privatize.config.policy import Policy, policy
 from privatize.data import records
 from privatize.data.clipping import convert_floats
+from privatize.data.grouping import group
 from privatize.data.units import UNDECLARED
 from privatize.function import silence
 from privatize.function.advice import BOOTSTRAPPED, UNREADABLE, Advice
 from privatize.function.box import Box
 from privatize.function.calibrator import refuse_reachable
-from privatize.function.persons import RECORD, kind_of_record, make_persons, unit_for, warn_rows
+from privatize.function.persons import (
+    RECORD,
+    columns_of,
+    kind_of_record,
+    make_persons,
+    unit_for,
+    warn_rows,
+)
 from privatize.function.recursion import active_guards
 from privatize.function.settings import Settings
 from privatize.function.template import Template
@@ -166,7 +174,7 @@ def persons(name: str, declared: Any, drawn: Any, box: Box, subjects: Subjects) 
     unit = unit_for(name, declared, drawn, subjects.sealed)
     if drawn is None and subjects.sealed is None:
         warn_rows(name, declared, box)
-    tag = make_persons(name, box, unit, subjects.sealed, subjects.budgets)
+    tag = make_persons(name, box, unit, subjects.sealed, subjects.budgets, drawn)
     return replace(subjects, unit=kind_of_record(box), tag=tag) if tag else subjects
 
 
@@ -178,7 +186,9 @@ def sealed_schema(template: Template, parts: tuple[Any, ...], aligned: bool) -> 
 
         def match() -> Any:
             unit = unit_for("Catalogue", UNDECLARED, template.records(), None if aligned else parts[0])
-            make_persons("Catalogue", box, unit, None if aligned else parts[0], ())
+            if unit is not None:  # of nobody's rows: the schema is the same
+                nobody, columns = np.zeros(0, dtype=np.intp), columns_of(template.records())
+                box.data = group(records.take(box.data, nobody), unit, bytes(32), columns=columns)
             return template.match(records.describe(box.data))
 
         found, failure = attempted(match, box, Advice("Catalogue", ""), UNREADABLE)

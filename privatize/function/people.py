@@ -7,10 +7,12 @@ from typing import Any
 
 from privatize.budgets.charges import check_text
 from privatize.budgets.sealed import Sealed, carried, declared, is_sealed, subject
+from privatize.data.units import UNDECLARED
 from privatize.errors import SealedError, SettingsError
 from privatize.function.asking import miscounted, not_empty, schema_of
 from privatize.function.box import Box
 from privatize.function.opening import sealed_schema
+from privatize.function.persons import unit_for
 from privatize.function.template import Template
 
 
@@ -117,6 +119,16 @@ class Whom:
         """The P that the data was sealed with, or None; of aligned parts, the one that all of them have."""
         known = [carried(part)[0] for part in self.parts] if self.present else []
         return known[0] if known and all(other == known[0] for other in known) else None
+
+    @property
+    def unit(self) -> Any:
+        """What a record is, by sealed data: None if every row is another person."""
+        return self.parts[0].unit if self.present and not self.aligned else UNDECLARED
+
+    def check_unit(self, declared: Any) -> None:
+        """Refuse a unit of a catalogue that is not that of the sealed data."""
+        if self.present and not self.aligned:
+            unit_for("Catalogue", declared, None, self.parts[0])
 
     def budgets(self) -> list[Any]:
         """Return the budgets that the data was sealed with."""

@@ -1,4 +1,4 @@
-"""Make persons of the private rows in a box, in an order that is secret and stays the same for these people."""
+"""Make persons of the private rows in a box, in an order that is secret and stays the same."""
 
 import functools
 import hashlib
@@ -42,8 +42,8 @@ def unit_for(name: str, declared: Any, drawn: Any, sealed: Any) -> Unit | None:
     own = UNDECLARED if sealed is None else sealed.unit
     wanted = law if law is not UNDECLARED else declared
     if sealed is not None and own is None and isinstance(wanted, Unit):
-        raise SealedError(f"""{name}() is about persons with several rows, by {wanted.name!r}, and the data was
-            sealed with every row as another person. Seal it with unit={wanted.name!r}.""")
+        raise SealedError(f"""{name}() is about persons with several rows, by {wanted.name!r}, and the data
+            was sealed with every row as another person. Seal it with unit={wanted.name!r}.""")
     if isinstance(own, Unit) and wanted is None:
         raise SettingsError(f"""{name}() takes every row as another person, and the data was sealed with
             unit={own.name!r}: people have several rows each. Let P draw people: samplers.people(P,
@@ -56,7 +56,14 @@ def unit_for(name: str, declared: Any, drawn: Any, sealed: Any) -> Unit | None:
     return wanted if isinstance(wanted, Unit) else None
 
 
-def make_persons(name: str, box: Box, unit: Unit | None, sealed: Any, budgets: Sequence[Any]) -> str:
+def make_persons(
+    name: str,
+    box: Box,
+    unit: Unit | None,
+    sealed: Any,
+    budgets: Sequence[Any],
+    drawn: Any = None,
+) -> str:
     """Put persons in place of the rows in the box; return a public name of the key, empty for rows.
 
     The key is in the ledger of the budgets, for people with a name. Otherwise it lives as long as the sealed
@@ -70,15 +77,21 @@ def make_persons(name: str, box: Box, unit: Unit | None, sealed: Any, budgets: S
             {name}() needs a list of all: seal(data, name=..., persons=[...]).""")
     if sealed is not None and lists_persons(sealed) and unit.most is not None and not unit.empty:
         raise DataError(f"""All persons were listed when the data was sealed, so some may have no rows, and
-            for {name}() everybody has at least one. Let P draw that: rows=samplers.integers(0, {unit.most}).""")
+            for {name}() everybody has at least one. Let P draw that: rows=samplers.integers(0,
+            {unit.most}).""")
     key = _in_ledger(budgets, named, unit.name) if named else None
-    box.raw = box.data
+    box.raw, columns = box.data, columns_of(drawn)
     if sealed is not None:
-        box.data, used = persons_of(sealed, unit, key)
+        box.data, used = persons_of(sealed, unit, key, columns)
     else:
         used = _of_process()
-        box.data = group(box.raw, unit, used)
+        box.data = group(box.raw, unit, used, columns=columns)
     return tag_of(used)
+
+
+def columns_of(drawn: Any) -> tuple[Any, ...]:
+    """Return the names of the columns of P, in their order, if it draws persons."""
+    return tuple(names_of(drawn.rows)) if type(drawn) is Persons else ()
 
 
 def tag_of(key: bytes) -> str:

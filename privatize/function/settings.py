@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
+from privatize.budgets.sealed import warn_identifiers
 from privatize.calibration import streams
 from privatize.calibration.evaluators.base import LARGEST, PairFunction
 from privatize.calibration.evaluators.batched import Batch, check_batch
 from privatize.calibration.fit import Fit
 from privatize.calibration.order_statistic import SMALLEST
-from privatize.budgets.sealed import warn_identifiers
 from privatize.config.policy import Policy, lenient
 from privatize.data import support as domains
 from privatize.data.units import UNDECLARED, Unit, as_unit
@@ -28,11 +28,12 @@ from privatize.mechanisms import DEFAULT, Mechanism, as_mechanism
 from privatize.mechanisms.base import complete
 from privatize.planning.numbers import as_float
 from privatize.planning.plan import Bound, Plan, plan
-from privatize.samplers import Distribution, as_sampler
+from privatize.samplers import as_sampler
 from privatize.samplers.base import traits_of
 from privatize.samplers.families import members_of
 from privatize.samplers.people import declared_unit
 from privatize.samplers.public import bootstraps
+from privatize.samplers.tables import table_names
 
 REQUIRED: Any = inspect.Parameter.empty  # the default of options that must be given
 _ENVIRONMENT = {"environment": True}  # marks options that do not change an estimate
@@ -90,8 +91,8 @@ class Settings:
         for name, check in _CHECKS.items():
             object.__setattr__(self, name, check(name, getattr(self, name)))
         own = self.record  # raises if P draws something else
-        if own is UNDECLARED and isinstance(self.sampler, Distribution) and self.sampler.tag == "table":
-            warn_identifiers(self.sampler.supports, "privatize")
+        if own is UNDECLARED and self.sampler is not None:
+            warn_identifiers(table_names(self.sampler), "privatize")
         if self.gamma is None:
             self._check_proven()
         if self.sampler is not None and self.domain is None:

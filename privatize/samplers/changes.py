@@ -140,7 +140,10 @@ class Seen:
     def narrow(self, at: tuple[str, int]) -> bool:
         """Tell whether most of a column would still be inside its bounds if it were twice as spread out."""
         leaf = next(leaf for leaf in self.leaves if leaf.label == at[0])
-        inner, seen = unwrap(leaf.support)[0], leaf.column.values.reshape(len(leaf.column.values), -1)[:, at[1]]
+        inner, seen = (
+            unwrap(leaf.support)[0],
+            leaf.column.values.reshape(len(leaf.column.values), -1)[:, at[1]],
+        )
         if not is_pair(inner):
             return True
         ends = coordinate(inner, leaf.column.values.shape[1:], at[1])

@@ -22,7 +22,7 @@ from privatize.samplers.distribution import Distribution, as_part
 from privatize.samplers.families import Family
 from privatize.samplers.foreign import as_sampler, is_function, is_maker
 from privatize.samplers.given import Support, show_support, value_of
-from privatize.samplers.tables import Frame, _Table
+from privatize.samplers.tables import Dependent, Frame, _Table
 from privatize.samplers.values import column_of
 
 _FRAMES = ("pandas", "polars", "pyarrow", "dict")
@@ -55,8 +55,8 @@ def people(
     unit : str
         The column of the data that identifies a person.
     rows : sampler of integers
-        The number of rows of a person, from 1. From 0 if all persons are declared: ``seal(..., persons=...)``.
-    person : table, optional
+        The number of rows of a person, from 1. From 0 if all persons are declared: ``seal(...,
+    persons=...)``. person : table, optional
         What a person has once, such as sex and year of birth: the same in all their rows.
     shared : float
         The share of the variance of a row that a person explains, from 0, where rows are independent given
@@ -114,7 +114,8 @@ def _visit(visit: Any, rows: Any, support: Any) -> Any:
         return Trajectory(visit, Support.of(None if support is None else dict(support)))
     part = as_part(as_sampler(visit))
     if not has_columns(part) or support is not None:
-        raise SamplerError(f"""people({visit!r}, ...): the rows are not those of a table. Pass the distribution
+        raise SamplerError(f"""people({visit!r}, ...): the rows are not those of a table. Pass the
+            distribution
             of one row, table(cost=..., day=...), or a function (person, rng) -> rows, with its support.""")
     if rows is None:
         raise SamplerError("""people() needs rows=, the public distribution of the number of rows of a person,
@@ -126,7 +127,9 @@ def _ends(rows: Any) -> tuple[int, int]:
     """Return the smallest and the largest number of rows of a person."""
     ends, drawn = unwrap(support_of(rows))[0], np.asarray(some(rows, 100))
     values = getattr(ends, "values", ends if isinstance(ends, tuple) else ())
-    fits = len(values) > 0 and drawn.dtype.kind in "iu" and all(isinstance(each, int | float) for each in values)
+    fits = (
+        len(values) > 0 and drawn.dtype.kind in "iu" and all(isinstance(each, int | float) for each in values)
+    )
     low, high = (min(values), max(values)) if fits else (0, math.inf)
     if not fits or not 0 <= low <= high <= _MOST or high < 1:
         raise SamplerError(f"""rows={rows!r} draws no numbers of rows: they are integers between two bounds, 0
@@ -173,8 +176,8 @@ class Trajectory(Kind):
                 must return the rows of one person: a dict of arrays, or a list of dicts.""")
         made = {str(name): np.asarray(values) for name, values in found.items()}
         if len({values.shape for values in made.values()}) > 1 or next(iter(made.values())).ndim != 1:
-            raise SamplerError(f"""{name_of(self.function)}(person, rng) returned columns of different lengths:
-                each must have one value for each row.""")
+            raise SamplerError(f"""{name_of(self.function)}(person, rng) returned columns of different
+                lengths: each must have one value for each row.""")
         return made
 
     def __repr__(self) -> str:
@@ -247,6 +250,11 @@ class PeopleDistribution(Distribution):
     def _support(self) -> Any:
         return {name: support for name, support in self.supports.items() if name != COUNTS}
 
+    def dependent(self) -> bool:
+        """Tell whether a column of it is made from others by a function."""
+        tables = (part for part in (self.visit, self.person) if isinstance(part, _Table))
+        return any(isinstance(part, Dependent) for table in tables for part in table.parts())
+
     def check(self) -> None:
         """Refuse persons that cannot be drawn, and columns with the same name."""
         drawn = self.drawn(20, np.random.default_rng(0))
@@ -291,8 +299,8 @@ class PeopleDistribution(Distribution):
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         del args, kwargs
-        raise SamplerError(f"""{self!r} draws persons with several rows each. Change the distribution of a row,
-            or of what a person has once, before you make people() of them.""")
+        raise SamplerError(f"""{self!r} draws persons with several rows each. Change the distribution of a
+            row, or of what a person has once, before you make people() of them.""")
 
     map = truncated = clip = __getitem__ = cast("Any", _refuse)
 
@@ -373,8 +381,8 @@ def declared_unit(given: Any, sampler: Any, what: str) -> Any:
     if unit is UNDECLARED:
         return UNDECLARED if own is None else own
     if own is None and unit is not None:
-        raise SettingsError(f"""{what}(unit={unit.name!r}): P draws one row for each person, {sampler!r}. Let it
-            draw people: samplers.people(P, unit={unit.name!r}, rows=samplers.integers(1, 12)).""")
+        raise SettingsError(f"""{what}(unit={unit.name!r}): P draws one row for each person, {sampler!r}. Let
+            it draw people: samplers.people(P, unit={unit.name!r}, rows=samplers.integers(1, 12)).""")
     if (unit and unit.name) != (own and own.name):
         raise SettingsError(f"""{what}(unit={unit and unit.name!r}): P draws people by {own and own.name!r}.
             Leave unit= out, which is then P's.""")

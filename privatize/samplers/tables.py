@@ -14,12 +14,13 @@ from privatize.data.columns import Column
 from privatize.data.persons import Persons
 from privatize.errors import SamplerError
 from privatize.samplers.base import Kind, Rng, Traits, kind, name_of, origin_of, some, support_of, with_rng
-from privatize.samplers.distribution import Distribution, as_part
+from privatize.samplers.distribution import Distribution, Projection, as_part
 from privatize.samplers.foreign import as_sampler, is_function, is_maker
 from privatize.samplers.given import Support, show_support, value_of
 from privatize.samplers.values import column_of
 
 Frame = Literal["pandas", "polars", "pyarrow", "dict", "records"]
+_AROUND = ("perturbed", "fixed size", "family", "learned")  # what draws the columns of its first part
 _FRAMES = ("pandas", "polars", "pyarrow", "dict", "records")
 
 
@@ -204,6 +205,16 @@ def _read_only(column: Column) -> Any:
     found = column.array().view()
     found.setflags(write=False)
     return found
+
+
+def table_names(sampler: Any) -> tuple[str, ...]:
+    """Return the names of the columns that P draws as a table, without drawing; none for all others."""
+    if isinstance(sampler, Projection):
+        return sampler.columns if sampler.several else ()
+    origin = next(iter(sampler.parts()), None) if getattr(sampler, "tag", "") in _AROUND else sampler
+    if origin is not sampler:
+        return table_names(origin)
+    return tuple(name for name, _ in sampler.columns) if isinstance(sampler, _Table) else ()
 
 
 def columns_of(sampler: Any, drawn: Any) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from privatize.calibration.evaluators.unchanged import Options, Unchanged
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.neighbours import Pair
 from privatize.calibration.norms import Norm, Vector, slack_of
+from privatize.data.persons import as_passed
 from privatize.errors import NotReproducibleError, OutputError
 from privatize.execution.job import CauseKind, Span, SpanResult
 from privatize.outputs.containers import Tuple
@@ -84,7 +85,8 @@ class Joint:
 
     def __call__(self, data: Any) -> tuple[Any, ...]:
         """Return the outputs of all functions."""
-        return tuple(function(data) for function in self.functions)
+        passed = as_passed(data)
+        return tuple(function(passed) for function in self.functions)
 
 
 class JointNorm(Norm):
@@ -243,6 +245,7 @@ class JointEvaluator(Evaluator):
                 return self.evaluated(data, rng, reseed)
             finally:
                 self._options = None
+        data = as_passed(data)  # persons become one flat frame for all functions
         before = Unchanged(data)
         if self.structure is not None and not self._watching and before.comparable:
             try:
@@ -338,7 +341,7 @@ class JointEvaluator(Evaluator):
         found = []
         for data in self.pairs.neighbours(*pair):
             rng.reseed()
-            value = flattened(self.function.functions[at](data), node, number=True)
+            value = flattened(self.function.functions[at](as_passed(data)), node, number=True)
             found.append(np.atleast_1d(value))
         return found[0], found[1]
 
