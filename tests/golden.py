@@ -24,6 +24,7 @@ from privatize import Bernstein, Exponential, Gaussian, Laplace, samplers, sums
 from privatize.calibration import streams
 from privatize.calibration.evaluators.choose import evaluator
 from privatize.data import frames
+from privatize.data.persons import Persons
 from privatize.identity.declared import declare
 from privatize.mechanisms.base import l1, l2
 from privatize.mechanisms.weighted import Weighted
@@ -114,6 +115,11 @@ def halved(x):
     return x / 2
 
 
+def walked(person, rng):
+    """Return the rows of a person."""
+    return {"time": np.arange(3), "place": person["age"] + rng.random(3)}
+
+
 def sampler_cases():
     """Return samplers of every kind and option, each by the code that makes it."""
     s = samplers
@@ -175,6 +181,11 @@ def sampler_cases():
         s.labelled(s.uniform(0, 1, size=2), summed, support=[0, 1]),
         s.labelled(s.uniform(0, 1, size=2), s.boolean(0.3)),
         *(s.load(FIXTURES / f"learned_{form}.json") for form in ("table", "array", "pair")),
+        s.people(s.table(people), unit="id", rows=s.integers(0, 5), order="day"),
+        s.people(
+            s.table(cost=s.uniform(0, 9), frame="dict"), unit="id", rows=3, person=s.table(people), shared=0.5
+        ),
+        s.people(walked, unit="id", person=s.table(age=s.integers(0, 9)), most=2, frame="dict"),
         s.mixture([s.normal(0, 1), s.uniform(5, 6)]),
         s.mixture([s.integers(0, 9), s.integers(90, 99), s.integers(50, 51)], weights=[1, 2, 0]),
         s.mixture([s.table(people), s.table(people)], weights=[0.9, 0.1]),
@@ -250,6 +261,8 @@ def sampler_cases():
 
 def canonical(data):
     """Return drawn records as JSON that is the same on all platforms: containers, names, kinds and values."""
+    if isinstance(data, Persons):
+        return ["persons", repr(data.unit), canonical(data.counts), canonical(data.rows)]
     if isinstance(data, tuple):
         return ["tuple", *map(canonical, data)]
     if isinstance(data, dict):

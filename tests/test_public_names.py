@@ -28,6 +28,7 @@ NAMES = [
     "Sealed",
     "Sensitivity",
     "Settings",
+    "Unit",
     "additive",
     "audit",
     "check_fit",

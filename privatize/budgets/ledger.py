@@ -13,7 +13,7 @@ import functools
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from privatize.budgets import catalogues, rows, units
@@ -50,7 +50,7 @@ class Ledger:
     def open_budget(self, terms: Terms) -> None:
         """Open a budget, or create it; refuse if it was opened with other caps before."""
         name, cap = terms.name, terms.cap
-        with self._transaction() as run:
+        with self.transaction() as run:
             if not run("SELECT 1 FROM budgets WHERE name = ?", name):
                 for table in ("charges", "spent", "gammas", "people", "catalogues"):
                     if run(f"SELECT 1 FROM {table} WHERE budget = ? LIMIT 1", name):  # noqa: S608
@@ -68,18 +68,18 @@ class Ledger:
 
     def budgets(self) -> list[Terms]:
         """Return every budget, the oldest first."""
-        with self._transaction(write=False) as run:
+        with self.transaction(write=False) as run:
             found = run(f"SELECT {_TERMS} FROM budgets ORDER BY created, name")  # noqa: S608
         return [rows.terms_of(row) for row in found]
 
     def totals(self, name: str) -> dict[tuple[str, str], Totals]:
         """Return what was spent, by partition and part."""
-        with self._transaction(write=False) as run:
+        with self.transaction(write=False) as run:
             return rows.read_totals(run, name)
 
     def unsealed(self, name: str) -> tuple[int, bool]:
         """Return how many sampled answers were about data without a name, and whether one P holds for all."""
-        with self._transaction(write=False) as run:
+        with self.transaction(write=False) as run:
             ((count,),) = run(
                 "SELECT COUNT(*) FROM charges WHERE budget = ? AND dataset = '' AND strength = 'sampled' "
                 "AND purpose <> 'declaration'",
@@ -91,23 +91,23 @@ class Ledger:
 
     def history(self, name: str) -> list[dict[str, Any]]:
         """Return every charge, the oldest first."""
-        with self._transaction(write=False) as run:
+        with self.transaction(write=False) as run:
             return rows.read_history(run, name)
 
     def by_strength(self, name: str) -> tuple[dict[tuple[str, str], Totals], list[dict[str, Any]], bool]:
         """Return all totals, every plain charge, and whether there are sampled answers or catalogues."""
-        with self._transaction(write=False) as run:
+        with self.transaction(write=False) as run:
             charges = rows.read_history(run, name, "plain")
             return rows.read_totals(run, name), charges, rows.has_sampled(run, name)
 
     def asked(self, name: str) -> tuple[list[tuple[Declaration, int]], int]:
         """Return every catalogue of a budget with its number of answers, and how many others are sampled."""
-        with self._transaction(write=False) as run:
+        with self.transaction(write=False) as run:
             return rows.asked(run, name)
 
     def learned(self, name: str, asked: Lesson) -> str | None:
         """Return what was learned for a charge of a budget, or None."""
-        with self._transaction(write=False) as run:
+        with self.transaction(write=False) as run:
             return rows.read_learned(run, name, asked)
 
     def reserve(self, terms: Terms, charge: Charge, learned: Lesson | None = None) -> bool:
@@ -129,9 +129,9 @@ class Ledger:
             depend on any of them.
         """
         _check_charge(terms, charge)
-        with self._transaction() as run:
-            units.check(run, charge)
+        with self.transaction() as run:
             numbers = self._numbers(run, terms)
+            units.check(run, terms.name, charge, write=True)
             before = rows.sampled_before(run, terms.name)
             _add(run, terms, charge, lambda book, each: rows.write(run, next(numbers), each, book))
             if learned is not None:
@@ -157,7 +157,7 @@ class Ledger:
             Whether to declare it. If not, only what is refused now is refused.
         """
         _check_charge(terms, charge)
-        with self._transaction(write=write) as run:
+        with self.transaction(write=write) as run:
             if write and self.database.postgres:  # on SQLite the transaction itself locks the file
                 run("SELECT pg_advisory_xact_lock(?)", _DECLARING)
             self._compare(self._terms(run, terms.name), terms)
@@ -166,6 +166,7 @@ class Ledger:
                 wanted.check_same(known, terms.name)
                 return known
             numbers = self._numbers(run, terms) if write else iter(())
+            units.check(run, terms.name, charge, write=write)
             found = catalogues.settled(run, terms.name, wanted, charge)
             add = (lambda book, each: rows.write(run, next(numbers), each, book)) if write else Book.add
             _add(run, terms, found.charge(charge), add)
@@ -175,32 +176,20 @@ class Ledger:
 
     def catalogues(self, name: str) -> list[Declaration]:
         """Return what was declared in a budget, the oldest first."""
-        with self._transaction(write=False) as run:
+        with self.transaction(write=False) as run:
             return list(catalogues.read(run, name).values())
 
     def check(self, terms: Terms, charge: Charge) -> None:
         """Refuse a charge that could not be reserved now; spend nothing."""
         _check_charge(terms, charge)
-        with self._transaction(write=False) as run:
-            units.check(run, charge)
+        with self.transaction(write=False) as run:
+            units.check(run, terms.name, charge, write=False)
             self._compare(self._terms(run, terms.name), terms)
             _add(run, terms, charge, Book.add)
 
-    def unit_key(self, names: Sequence[str], unit: str) -> bytes:
-        """Return the secret key by which persons with several rows are ordered, made once for these people.
-
-        Nothing else reads it: no command, export or history shows it.
-        """
-        with self._transaction(write=False) as run:
-            found = units.key(run, names, unit)
-        if found is None:
-            with self._transaction() as run:
-                found = units.make_key(run, names, unit)
-        return found
-
     def declare_again(self, terms: Terms, name: str, declared: str, described: str, who: str) -> None:
         """Write into the history that the P of some people, which cannot be compared, is this one."""
-        with self._transaction() as run:
+        with self.transaction() as run:
             number = self._next(run, terms)
             book = Book(terms.name, people=rows.read_people(run, terms.name))
             names = book.alike(name) if name in book.people else (name,)
@@ -214,7 +203,7 @@ class Ledger:
         LedgerError
             If the caps have changed, or a charge breaks a rule or is not what `reserve` would have written.
         """
-        with self._transaction() as run:
+        with self.transaction() as run:
             if self.database.postgres:  # else every statement would read another moment
                 run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             found = self._compare(self._terms(run, terms.name), terms)
@@ -254,7 +243,8 @@ class Ledger:
         return found
 
     @contextlib.contextmanager
-    def _transaction(self, *, write: bool = True) -> Iterator[Run]:
+    def transaction(self, *, write: bool = True) -> Iterator[Run]:
+        """Run statements in one transaction."""
         try:
             with self.database.transaction(write=write) as run:
                 yield run
@@ -277,7 +267,9 @@ def _add(run: Run, terms: Terms, charge: Charge, add: Callable[[Book, Charge], C
 
 def _check_charge(terms: Terms, charge: Charge) -> None:
     """Refuse a charge that this budget cannot add up, or that no database can store."""
-    if charge.neighbours != terms.neighbours or charge.unit not in (terms.unit, units.PERSON):
+    if charge.neighbours != terms.neighbours or not (
+        charge.unit == terms.unit or units.is_person(charge.unit)
+    ):
         raise SettingsError(f"""The budget {terms.name!r} is about neighbours that {terms.neighbours} a
             {terms.unit}, and {charge.function}() is about neighbours that {charge.neighbours} a
             {charge.unit}. A total has one kind of neighbour: open another budget.""")

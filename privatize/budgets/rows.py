@@ -13,7 +13,7 @@ from privatize.budgets.catalogues import Declaration
 from privatize.budgets.charges import Book, Charge, Lesson, Person, Totals, in_words
 from privatize.budgets.ledger_layout import KEYS, NAMES
 from privatize.budgets.terms import Terms
-from privatize.budgets.units import PERSON
+from privatize.budgets.units import is_person
 from privatize.errors import LedgerError, SettingsError
 from privatize.mechanisms.gaussian import Gaussian
 from privatize.planning.bounds import exact
@@ -237,7 +237,7 @@ def _charge_of(row: dict[str, Any], terms: Terms) -> tuple[Charge, Cost]:
     if not all(isinstance(value, int if name in ("number", "n") else str) for name, value in row.items()):
         raise LedgerError("this library cannot have written it: a number is a string in it, or the reverse")
     epsilon, delta, gamma, average, charged, average_charged = (_amount(row[name]) for name in _AMOUNTS)
-    unit = PERSON if row["unit"] == PERSON else terms.unit
+    unit = row["unit"] if is_person(row["unit"]) else terms.unit
     try:
         looks = json.loads(row["looks"]) if row["looks"] else []
         charge = Charge(

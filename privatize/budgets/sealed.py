@@ -14,10 +14,10 @@ from privatize.budgets.budget import Budget
 from privatize.budgets.charges import check_text
 from privatize.budgets.partition import Part
 from privatize.data import records
-from privatize.data.grouping import check_rows, group, number_of_persons
+from privatize.data.grouping import check_rows, group, is_identifier, number_of_persons
 from privatize.data.persons import Persons, names_of
 from privatize.data.units import UNDECLARED, Unit, identifiers
-from privatize.errors import PrivatizeError, SealedError, SettingsError, UnitWarning
+from privatize.errors import DataError, PrivatizeError, SealedError, SettingsError, UnitWarning
 from privatize.identity.library import Opaque, outside
 from privatize.samplers import as_sampler
 from privatize.samplers.people import declared_unit
@@ -207,6 +207,9 @@ def seal(
     except PrivatizeError as error:
         failure = error.with_traceback(None)
         failure.__context__ = None
+    except Exception:  # whatever a record's class raises could quote it
+        failure = DataError("""seal(): the data could not be read: its columns, or the identifiers of its
+            people. What went wrong is not shown, since it could give the data away.""")
     finally:
         del data, persons  # the frames of the error's traceback must not have them
     raise failure
@@ -246,7 +249,11 @@ def _people(data: Any, unit: Any, persons: Any, budget: Any) -> _People | None:
     if unit.empty and persons is None:
         raise SettingsError("""P draws people without rows, so the number of people would depend on who has
             rows. List all of them: seal(..., persons=[...]).""")
-    return _People(unit, None if persons is None else tuple(persons))
+    listed = None if persons is None else tuple(persons)
+    if isinstance(persons, str | bytes) or not all(map(is_identifier, listed or ())):
+        raise SettingsError("""persons= is a list of identifiers: integers, strings, bytes or UUIDs, and none
+            of them is missing.""")
+    return _People(unit, listed)
 
 
 def warn_identifiers(names: Any, what: str) -> None:

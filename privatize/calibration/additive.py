@@ -128,8 +128,7 @@ class Additive(Wrapper):
         bounds = self.bounds or self.own
         if bounds is None:
             return None
-        samplable, columns = self.bounds is None, bool(vars(self)["ready"])
-        return Clamped(self.rows, bounds, self.average, samplable, columns)
+        return Clamped(self.rows, bounds, self.average, self.bounds is None, vars(self)["ready"])
 
     def _identity(self) -> tuple[Any, ...]:
         return self.function, self.average, self.labels, *([self.bounds] if self.bounds else [])

@@ -1,14 +1,16 @@
 """Make persons of the rows of a frame: whose row it is, in which order, and which are left out.
 
-Everything about a person's rows follows from these rows, the person's identifier and a secret key. So
-replacing a person by another one changes the rows of one place, and no others, wherever the rows were in the
-frame. Proof: ``docs/people.md``.
+Everything about a person's rows follows from these rows, the person's identifier and a secret key, and from
+nothing that others have: not their rows, nor the dtypes of columns, nor the order of the frame. The order of
+persons is that of a keyed hash of their identifiers. Why that is enough is in ``docs/people.md``.
 """
 
+import datetime as dt
 import hashlib
 import math
 import uuid
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 
 from privatize.data import columns as _columns
 from privatize.data import frames
+from privatize.data.clipping import is_missing
 from privatize.data.container import find, of
 from privatize.data.persons import Counts, Persons, expanded, names_of
 from privatize.data.tabular import Tabular
@@ -24,7 +27,7 @@ from privatize.errors import DataError
 
 Words = NDArray[np.uint64]
 _KINDS = ("int", "float", "text", "category", "object")  # of columns that can have identifiers
-_INTEGERS = 2.0**53  # beyond this, floats are no identifiers
+_MISSING = np.uint64(1)  # the hash of a missing value
 
 
 def group(
@@ -63,9 +66,10 @@ def group(
     own = [name for name in names_of(data) if name != unit.name]
     rows = _selected(data, list(columns) if set(columns) == set(own) else own)
     secrets = np.array([int.from_bytes(_digest(key, b"rows", token)[:8]) for token in names], np.uint64)
-    mixed = _mixed(rows, kept, key) ^ np.append(secrets, np.uint64(0))[codes[kept]]
+    mixed, exact = _mixed(rows, kept, key)
+    mixed ^= np.append(secrets, np.uint64(0))[codes[kept]]
     by = [] if unit.order is None else [_ranks(rows, unit.order)[kept]]
-    order = kept[np.lexsort((_shuffled(mixed), *by, slot[kept]))]
+    order = kept[np.lexsort((exact, _shuffled(mixed), *by, slot[kept]))]
     counts = np.bincount(slot[order], minlength=len(listed)).astype(np.int64)
     if unit.most is not None and counts.max(initial=0) > unit.most:
         starts = np.cumsum(counts) - counts
@@ -154,20 +158,23 @@ def _coded(found: tuple[NDArray[Any], NDArray[Any] | None]) -> tuple[NDArray[np.
 
 
 def _token(value: Any) -> bytes:
-    """Return an identifier as bytes that no other one has; none if it is no identifier."""
+    """Return an identifier as bytes that no other one has; none if it is no identifier. It never raises."""
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, bool):
-        return b""
-    if isinstance(value, float) and value.is_integer() and abs(value) <= _INTEGERS:
+    if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if isinstance(value, int):
-        return b"i%d" % int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return b"i" + hex(int(value)).encode()
     if isinstance(value, str):
-        return b"s" + str(value).encode("utf-8", "surrogatepass")
+        return b"s" + str.encode(value, "utf-8", "surrogatepass")
     if isinstance(value, bytes):
         return b"b" + bytes(value)
-    return b"u" + value.bytes if isinstance(value, uuid.UUID) else b""
+    return b"u" + value.bytes if type(value) is uuid.UUID else b""
+
+
+def is_identifier(value: Any) -> bool:
+    """Tell whether a value can identify a person."""
+    return bool(_token(value))
 
 
 def _digest(key: bytes, purpose: bytes, token: bytes) -> bytes:
@@ -195,47 +202,99 @@ def _contents(rows: Any) -> list[tuple[NDArray[Any], NDArray[Any] | None]]:
     return found
 
 
-def _mixed(rows: Any, kept: NDArray[np.intp], key: bytes) -> Words:
-    """Return a keyed hash of the content of some rows, of 64 bits, from their values alone."""
-    found = np.zeros(len(kept), dtype=np.uint64)
+def _mixed(rows: Any, kept: NDArray[np.intp], key: bytes) -> tuple[Words, Words]:
+    """Return a keyed hash of the content of some rows, of 64 bits, and another one for rows that are alike.
+
+    The first is the same whatever the dtypes of columns are: a column of integers has floats as soon as one
+    is missing. The second tells integers apart that are the same float.
+    """
+    found, exact = (np.zeros(len(kept), dtype=np.uint64) for _ in range(2))
     for at, (values, missing) in enumerate(_contents(rows)):
         own = values[kept].reshape(len(kept), math.prod(values.shape[1:]))
         for part in range(own.shape[1]):
+            salt = np.uint64(int.from_bytes(_digest(key, b"column", b"%d %d" % (at, part))[:8]))
             words = _words(own[:, part], key)
             if missing is not None:
-                words = np.where(missing[kept], np.uint64(1), words)
-            salt = int.from_bytes(_digest(key, b"column", b"%d %d" % (at, part))[:8])
-            found = _shuffled(found ^ words ^ np.uint64(salt))
-    return found
+                words = np.where(missing[kept], _MISSING, words)
+            found = _shuffled(found ^ words ^ salt)
+            if own.dtype.kind in "iumM":
+                exact = _shuffled(exact ^ own[:, part].astype(np.int64).view(np.uint64) ^ salt)
+    return found, exact
 
 
 def _words(values: NDArray[Any], key: bytes) -> Words:
     """Return 64 bits for each value: the same for equal values, whatever the dtype of their column is."""
-    if values.dtype.kind in "biuf":
-        with np.errstate(all="ignore"):
-            numbers = values.astype(np.float64) + 0.0  # -0.0 is 0.0
-            words = np.where(numbers == numbers, numbers, np.nan).view(np.uint64)
-            if values.dtype.kind in "iu":  # those that are no floats
-                large = np.abs(numbers) > _INTEGERS
-                words = np.where(large, values.astype(np.int64).view(np.uint64), words)
-        return np.where(numbers == numbers, words, np.uint64(1))
-    if values.dtype.kind in "mM":
-        unit = "M8[ns]" if values.dtype.kind == "M" else "m8[ns]"
-        fine = values.astype(unit).astype(np.int64).view(np.uint64)
-        return np.where(np.isnat(values), np.uint64(1), fine)
+    with np.errstate(all="ignore"):
+        if values.dtype.kind in "biuf":
+            return _of_floats(values.astype(np.float64))
+        if values.dtype.kind in "mM":
+            unit = f"{values.dtype.kind}8[us]"
+            return np.where(np.isnat(values), _MISSING, values.astype(unit).astype(np.int64).view(np.uint64))
     known: dict[Any, int] = {}
     found = np.empty(len(values), dtype=np.uint64)
     for at, value in enumerate(values.tolist()):
-        if isinstance(value, int | float | type(None)) and not (value and abs(value) > _INTEGERS):
-            number = np.array([np.nan if value is None else value], dtype=np.float64)
-            found[at] = _words(number, key)[0]
+        number = _number(value)
+        if number is not None:
+            found[at] = _of_floats(np.array([number], dtype=np.float64))[0]
             continue
-        text = value if isinstance(value, str) else repr(value)
-        if text not in known:
-            token = text.encode("utf-8", "surrogatepass")
-            known[text] = int.from_bytes(_digest(key, b"value", token)[:8])
-        found[at] = known[text]
+        moment = _moment(value)
+        if moment is not None:
+            found[at] = moment % 2**64
+            continue
+        token = _text(value)
+        if token not in known:
+            known[token] = int.from_bytes(_digest(key, b"value", token)[:8])
+        found[at] = known[token]
     return found
+
+
+def _of_floats(numbers: NDArray[np.float64]) -> Words:
+    """Return the bits of floats; -0.0 is 0.0, and all that are not a number are missing."""
+    words = (numbers + 0.0).view(np.uint64)
+    return np.where(np.isnan(numbers), _MISSING, words)
+
+
+def _number(value: Any) -> float | None:
+    """Return a number as a float, and NaN for a missing value; None for what is no number."""
+    if value is None or is_missing(value):
+        return math.nan
+    if not isinstance(value, bool | int | float | Decimal | np.number):
+        return None
+    try:
+        return float(value)
+    except (OverflowError, ValueError):
+        return math.inf
+
+
+def _moment(value: Any) -> int | None:
+    """Return a date, a time or a duration in microseconds; None for everything else."""
+    try:
+        if isinstance(value, dt.timedelta):
+            return value // dt.timedelta(microseconds=1)
+        if isinstance(value, dt.datetime):
+            zone = dt.UTC if value.tzinfo is not None else None
+            return (value - dt.datetime(1970, 1, 1, tzinfo=zone)) // dt.timedelta(microseconds=1)
+        if isinstance(value, dt.date):
+            return (value - dt.date(1970, 1, 1)) // dt.timedelta(microseconds=1)
+    except Exception:  # a class of the user's own
+        return 0
+    return None
+
+
+def _text(value: Any) -> bytes:
+    """Return what stands for a value that is no number: its text, or its class if it has none."""
+    if isinstance(value, str):
+        return str.encode(value, "utf-8", "surrogatepass")
+    if isinstance(value, bytes):
+        return b"b" + bytes(value)
+    name = type(value).__qualname__.encode()
+    shown: Any = type(value).__repr__
+    if shown is object.__repr__:  # which has an address in memory
+        return b"o" + name
+    try:
+        return b"r" + repr(value).encode("utf-8", "surrogatepass")
+    except Exception:  # an object may do anything if it is shown
+        return b"o" + name
 
 
 def _shuffled(words: Words) -> Words:
@@ -250,25 +309,26 @@ def _shuffled(words: Words) -> Words:
 def _ranks(rows: Any, name: str) -> NDArray[np.intp]:
     """Return the rank of each row by a column: equal values have one rank, missing ones come last."""
     values, missing = _contents(_selected(rows, [name]))[0]
-    if values.dtype.kind == "O":
-        keys = list(map(_sortable, values.tolist()))
+    if values.dtype.kind not in "biufmM":
+        keys = [_sortable(value) for value in values.tolist()]
         ranked = {each: at for at, each in enumerate(sorted(set(keys)))}
         return np.array([ranked[each] for each in keys], dtype=np.intp)
-    different, found = np.unique(values, return_inverse=True)
-    return found if missing is None else np.where(missing, len(different), found)
+    with np.errstate(all="ignore"):
+        moments = values.dtype.kind in "mM"
+        same = values.astype(f"{values.dtype.kind}8[us]" if moments else np.float64)
+    different, found = np.unique(same, return_inverse=True)
+    absent = np.isnat(same) if moments else np.isnan(same)
+    absent = absent if missing is None else absent | missing
+    return np.where(absent, len(different), found)
 
 
-def _sortable(value: Any) -> tuple[int, float, str]:
-    """Return a value as one that can be compared with all others: numbers, then strings, then all others."""
-    if isinstance(value, int | float) and value == value and abs(value) <= _INTEGERS:
-        return 0, float(value), ""
-    return (
-        (1, 0.0, value)
-        if isinstance(value, str)
-        else (3, 0.0, "")
-        if value is None
-        else (2, 0.0, repr(value))
-    )
+def _sortable(value: Any) -> tuple[int, float, bytes]:
+    """Return a value as one that can be compared with all others: numbers and dates, strings, all others."""
+    moment = _moment(value)
+    number = _number(value) if moment is None else moment
+    if number is None:
+        return (1 if isinstance(value, str) else 2), 0.0, _text(value)
+    return (3, 0.0, b"") if number != number else (0, number, b"")
 
 
 def _once(rows: Any, order: NDArray[np.intp], counts: Counts, unit: Unit) -> Any:

@@ -8,10 +8,13 @@ from typing import Any, ClassVar
 from privatize.errors import SettingsError
 from privatize.planning.numbers import as_integer
 
-# Names that end with a word for an identifier: patient_id, PatientID, user uuid, customerNumber.
-_WORDS = "id|ids|uuid|guid|ssn|identifier|person|patient|user|customer|respondent|subject|member|household"
-_NUMBERED = rf"(?:{_WORDS})[ _.-]?(?:no|nr|num|number|key|code)"
-_IDENTIFIER = re.compile(rf"(?:^|[ _.-])(?:{_WORDS}|{_NUMBERED})$")
+# Names that end with a word for an identifier: patient_id, PatientID, userid, customer number, id1.
+_PEOPLE = (
+    "person|patient|user|customer|client|respondent|participant|subject|household|employee|student|pupil"
+)
+_ALONE = f"id|ids|pid|uid|uuid|guid|ssn|mrn|identifier|email|{_PEOPLE}"
+_NUMBERED = f"(?:{_PEOPLE}|case|member|account|nhs|client)[ _.-]?(?:id|no|nr|num|number|key|code)"
+_IDENTIFIER = re.compile(rf"(?:^|[ _.-])(?:{_ALONE}|{_NUMBERED})\d*$")
 
 
 class _Undeclared:

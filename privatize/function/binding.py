@@ -16,8 +16,8 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from privatize.calibration.additive import Rows
-from privatize.data.persons import as_passed
+from privatize.calibration.additive import Additive, Rows
+from privatize.data.persons import as_passed, table_of
 from privatize.display.signatures import signature_of
 from privatize.errors import ArgumentError, SettingsError
 from privatize.outputs.models import is_estimator
@@ -105,6 +105,11 @@ class Call:
         inner: Rows | None = rows_of(self.function)
         return inner and inner._replace(of=replace(self, function=inner.of))
 
+    def _passed(self, data: Any) -> Any:
+        """Return a dataset as the function gets it; ready-made sums get rows without the unit's column."""
+        ready = isinstance(self.function, Additive) and vars(self.function)["ready"]
+        return table_of(data) if ready else as_passed(data)
+
     def __call__(self, data: Any, s0: int, point: Any = None) -> Any:
         """Evaluate the function on a dataset, with the public coin seed s0."""
 
@@ -113,7 +118,7 @@ class Call:
                 # A copy: the function may fit it, and what it learned would stay in the caller's own.
                 return copy.deepcopy(value) if _has_estimator(value) else value
             if value.kind == "data":
-                return data[value.index - 1] if value.index else as_passed(data)
+                return data[value.index - 1] if value.index else self._passed(data)
             return np.random.default_rng(s0) if value.kind == "coin" else point
 
         return self.function(

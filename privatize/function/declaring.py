@@ -11,7 +11,7 @@ from typing import Any
 from privatize.budgets.budget import Budget
 from privatize.budgets.catalogues import Declaration
 from privatize.budgets.charges import Charge
-from privatize.budgets.units import PERSON
+from privatize.budgets.units import person_by
 from privatize.calibration import streams
 from privatize.errors import SettingsError
 from privatize.function.grid import Choice
@@ -164,7 +164,8 @@ class Draft:
             average = min(1 - plan.k / (plan.m + 1), plan.gamma)
             costs = {"gamma": plan.gamma, "average_gamma": average, **self.questions[0].template.law()}
         costs |= {"mechanism": "", "kind": "", "epsilon": 0.0, "delta": 0.0, "purpose": "catalogue"}
-        costs |= {"unit": PERSON if self.tag else RECORD}
+        unit = self.settings.record
+        costs |= {"unit": person_by(unit.name) if self.tag else RECORD}
         return Charge(function=self.name, key="", dataset=whom.dataset, people=whom.people, n=self.n, **costs)
 
 

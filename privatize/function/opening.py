@@ -18,29 +18,25 @@ from privatize.budgets.budget import distinct
 from privatize.budgets.charges import Charge, Lesson
 from privatize.budgets.entered import current
 from privatize.budgets.paying import Payer
-from privatize.budgets.sealed import carried, declared, is_sealed, opened, subject
+from privatize.budgets.sealed import carried, declared, is_sealed, opened, subject, warn_identifiers
+from privatize.budgets.units import person_by
 from privatize.config.policy import Policy, policy
 from privatize.data import records
 from privatize.data.clipping import convert_floats
 from privatize.data.grouping import group
+from privatize.data.persons import Persons, names_of
 from privatize.data.units import UNDECLARED
 from privatize.function import silence
 from privatize.function.advice import BOOTSTRAPPED, UNREADABLE, Advice
 from privatize.function.box import Box
 from privatize.function.calibrator import refuse_reachable
-from privatize.function.persons import (
-    RECORD,
-    columns_of,
-    kind_of_record,
-    make_persons,
-    unit_for,
-    warn_rows,
-)
+from privatize.function.persons import RECORD, columns_of, make_persons, refuse_aligned, unit_for
 from privatize.function.recursion import active_guards
 from privatize.function.settings import Settings
 from privatize.function.template import Template
 from privatize.identity.reachable import is_private
 from privatize.mechanisms.base import BaseMechanism, complete
+from privatize.samplers.tables import table_names
 
 T = TypeVar("T")
 
@@ -130,6 +126,7 @@ def unseal(
             require-sealed. Seal it: seal(data, name=...).""")
     found = Subjects([settings.budget, *current()])
     if sealed == {True}:
+        refuse_aligned(name, parts, aligned)
         found = _declared(parts, found.budgets, settings.sampler is None)
         found = replace(found, sealed=None if aligned else box.data)
         box.data = tuple(map(opened, parts)) if aligned else opened(box.data)
@@ -155,7 +152,7 @@ def _declared(parts: tuple[Any, ...], budgets: list[Any], needs_p: bool) -> Subj
     )
 
 
-def persons(name: str, declared: Any, drawn: Any, box: Box, subjects: Subjects) -> Subjects:
+def persons(name: str, declared: Any, template: Template | None, box: Box, subjects: Subjects) -> Subjects:
     """Put persons in place of the rows in the box if that is what a record is; return whom it is about.
 
     Parameters
@@ -164,18 +161,23 @@ def persons(name: str, declared: Any, drawn: Any, box: Box, subjects: Subjects) 
         What opens the data, for errors.
     declared : Unit, None or UNDECLARED
         What ``unit=`` says.
-    drawn : dataset or None
-        Some records that P draws, if there is a P.
+    template : Template or None
+        What P draws, if there is a P.
     box : Box
         What holds the data.
     subjects : Subjects
         Whom it is about, and which budgets pay.
     """
+    drawn = None if template is None else template.records()
     unit = unit_for(name, declared, drawn, subjects.sealed)
-    if drawn is None and subjects.sealed is None:
-        warn_rows(name, declared, box)
+    if type(box.data) is Persons:
+        raise errors.DataError(f"""{name}() was given persons as P draws them. Pass their rows, which have
+            the column {box.data.unit.name!r}: data.frame.""")
+    if unit is None and declared is UNDECLARED and subjects.sealed is None:
+        known = names_of(box.data) if template is None else names_of(drawn)
+        warn_identifiers(() if template and table_names(template.sampler) else known, name)
     tag = make_persons(name, box, unit, subjects.sealed, subjects.budgets, drawn)
-    return replace(subjects, unit=kind_of_record(box), tag=tag) if tag else subjects
+    return replace(subjects, unit=person_by(unit.name), tag=tag) if unit and tag else subjects
 
 
 def sealed_schema(template: Template, parts: tuple[Any, ...], aligned: bool) -> Any:
@@ -288,7 +290,7 @@ class Opening:
             raise errors.SettingsError(f"""{self.name}() has no P, which says what records may be. Pass one,
                 or seal the data with one: seal(data, name=..., sampler=...).""")
         template = Template(settings)
-        subjects = persons(self.name, settings.record, template.records(), box, subjects)
+        subjects = persons(self.name, settings.record, template, box, subjects)
         n = counted(box)
         # By identity alone: an error that depends on values would be an answer that nobody has paid for.
         refuse_reachable(self.name, template.sampler, box, copies=False)

@@ -12,7 +12,7 @@ from privatize.errors import SealedError, SettingsError
 from privatize.function.asking import miscounted, not_empty, schema_of
 from privatize.function.box import Box
 from privatize.function.opening import sealed_schema
-from privatize.function.persons import unit_for
+from privatize.function.persons import refuse_aligned, unit_for
 from privatize.function.template import Template
 
 
@@ -85,6 +85,7 @@ class Whom:
             raise SealedError(f"""A catalogue is about sealed data, and was given {shown}. What is passed to a
                 question is a choice, too, and could be made from an earlier answer, so it is fixed: seal the
                 data, seal(data, name=...), and pass that; or its public facts, People(name, n).""")
+        refuse_aligned("Catalogue", parts, aligned)
         if len({part.n for part in parts}) > 1:
             raise SettingsError(f"""The parts of the dataset have {" and ".join(str(p.n) for p in parts)}
                 records. They are aligned record by record, so all have as many: seal what belongs

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from privatize.budgets.paying import Payer
-from privatize.budgets.sealed import is_sealed, lists_persons, persons_of, warn_identifiers
-from privatize.budgets.units import PERSON
+from privatize.budgets.sealed import lists_persons, persons_of
+from privatize.budgets.units import key_in
 from privatize.data.grouping import group
 from privatize.data.persons import Persons, names_of
 from privatize.data.units import UNDECLARED, Unit
@@ -22,6 +22,14 @@ RECORD = "record"
 def _of_process() -> bytes:
     """Return the key for data that is neither sealed nor in a ledger, which lives as long as the process."""
     return secrets.token_bytes(32)
+
+
+def refuse_aligned(name: str, parts: Sequence[Any], aligned: bool) -> None:
+    """Refuse several datasets that are aligned record by record, if people have several rows in one."""
+    units = [part.unit for part in parts if getattr(part, "unit", None) is not None]
+    if aligned and units:
+        raise SettingsError(f"""{name}() was given several datasets that are aligned record by record, and one
+            is sealed with unit={units[0].name!r}: people have several rows each. Seal and pass one table.""")
 
 
 def unit_for(name: str, declared: Any, drawn: Any, sealed: Any) -> Unit | None:
@@ -75,11 +83,11 @@ def make_persons(
     if unit.empty and (sealed is None or not lists_persons(sealed)):
         raise DataError(f"""P draws people without rows, so the number of people would depend on who has rows.
             {name}() needs a list of all: seal(data, name=..., persons=[...]).""")
-    if sealed is not None and lists_persons(sealed) and unit.most is not None and not unit.empty:
+    if drawn is not None and sealed is not None and lists_persons(sealed) and not unit.empty:
         raise DataError(f"""All persons were listed when the data was sealed, so some may have no rows, and
             for {name}() everybody has at least one. Let P draw that: rows=samplers.integers(0,
-            {unit.most}).""")
-    key = _in_ledger(budgets, named, unit.name) if named else None
+            {unit.most or 12}).""")
+    key = _in_ledger(budgets, named) if named else None
     box.raw, columns = box.data, columns_of(drawn)
     if sealed is not None:
         box.data, used = persons_of(sealed, unit, key, columns)
@@ -101,23 +109,12 @@ def tag_of(key: bytes) -> str:
 
 def ledger_tag(budgets: Sequence[Any], named: Sequence[str], unit: Unit | None) -> str:
     """Return the public name of the key that some people have in the ledger of budgets; empty for rows."""
-    key = None if unit is None else _in_ledger(budgets, named, unit.name)
+    key = None if unit is None else _in_ledger(budgets, named)
     return "" if key is None else tag_of(key)
 
 
-def _in_ledger(budgets: Sequence[Any], named: Sequence[str], unit: str) -> bytes | None:
+def _in_ledger(budgets: Sequence[Any], named: Sequence[str]) -> bytes | None:
     """Return the key of some people in the first ledger of budgets, or None if there is no ledger."""
     payers = [getattr(each, "budget", each) for each in budgets]
     found = sorted((each for each in payers if isinstance(each, Payer)), key=lambda each: each.where)
-    return found[0].ledger.unit_key(named, unit) if found else None
-
-
-def kind_of_record(box: Box) -> str:
-    """Return what a record in the box is, for ledgers."""
-    return PERSON if type(box.data) is Persons else RECORD
-
-
-def warn_rows(name: str, declared: Any, box: Box) -> None:
-    """Warn if a table has a column like an identifier, and nobody has said what a record is."""
-    if declared is UNDECLARED and type(box.data) is not Persons and not is_sealed(box.data):
-        warn_identifiers(names_of(box.data), name)
+    return key_in(found[0].ledger, named[0]) if found else None

@@ -111,7 +111,7 @@ def _run(definition: Definition, calibrator: Calibrator, box: Box, entire: bool)
     if definition.settings.sampler is None and subjects.sampler is not None:
         definition = calibrator.under(definition, subjects.sampler)
     template = calibrator.template(definition)
-    subjects = persons(definition.name, definition.settings.record, template.records(), box, subjects)
+    subjects = persons(definition.name, definition.settings.record, template, box, subjects)
     asked, positions = _compare(definition, template, call, box)
     charge = _charge(asked, subjects) if subjects.budgets else None
     if charge is not None:  # before calibrating, which is wasted if the budget is used up

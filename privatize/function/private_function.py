@@ -428,9 +428,8 @@ def privatize(
         The dataset's parameter, or several that are aligned record by record. By default the
         first parameter, after ``self``.
     unit : str, `privatize.Unit` or None, optional
-        Where there is no P (`privatize.Blocks`, `privatize.sums`): the column that identifies a person, if
-        people have several rows each. None says that every row is another person. With a P,
-        `privatize.samplers.people` says it.
+        Without a P: the column that identifies a person, if people have several rows each; None if every
+        row is another person. With a P, `privatize.samplers.people` says it.
     bound : {"tolerance", "dkw", "marginal"}
         How m and k follow from gamma (see `privatize.plan`).
     samples : int or {"balanced", "least"}

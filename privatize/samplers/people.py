@@ -22,8 +22,8 @@ from privatize.samplers.distribution import Distribution, as_part
 from privatize.samplers.families import Family
 from privatize.samplers.foreign import as_sampler, is_function, is_maker
 from privatize.samplers.given import Support, show_support, value_of
-from privatize.samplers.tables import Dependent, Frame, _Table
-from privatize.samplers.values import column_of
+from privatize.samplers.tables import Dependent, Frame, _Table, unchecked
+from privatize.samplers.values import choice, column_of
 
 _FRAMES = ("pandas", "polars", "pyarrow", "dict")
 _MOST = 10**6  # rows of a person, at most
@@ -48,15 +48,16 @@ def people(
 
     Parameters
     ----------
-    visit : table, or callable
-        The distribution of one row. Its dependent columns may use the columns of `person`. Or a function
-        ``(person, rng) -> rows`` that makes all rows of a person, as a dict of arrays, from a dict of what
-        the person has once.
+    visit : table, dict of columns, or callable
+        The distribution of one row. In a dict of columns, as `table` takes them, functions may use the
+        columns of `person`, too. Or a function ``(person, rng) -> rows`` that makes all rows of a person, as
+        a dict of arrays, from a dict of what the person has once.
     unit : str
         The column of the data that identifies a person.
-    rows : sampler of integers
-        The number of rows of a person, from 1. From 0 if all persons are declared: ``seal(...,
-    persons=...)``. person : table, optional
+    rows : sampler of integers, or int
+        The number of rows of a person, from 1; one number if all have as many. From 0 if all persons are
+        declared: ``seal(..., persons=...)``.
+    person : table, optional
         What a person has once, such as sex and year of birth: the same in all their rows.
     shared : float
         The share of the variance of a row that a person explains, from 0, where rows are independent given
@@ -82,7 +83,9 @@ def people(
     people(table(cost=uniform(0, 5000), day=integers(1, 365), frame='dict'), unit='patient_id',
     rows=integers(1, 3), order='day')
     """
-    part = _visit(visit, rows, support)
+    part = _visit(visit, rows, support, frame or "pandas")
+    if isinstance(rows, int | np.integer) and not isinstance(rows, bool):
+        rows = choice([int(rows)])
     counts = None if rows is None else as_part(as_sampler(rows))
     attributes = None if person is None else as_part(as_sampler(person))
     if attributes is not None and not has_columns(attributes):
@@ -105,14 +108,14 @@ def people(
     return made
 
 
-def _visit(visit: Any, rows: Any, support: Any) -> Any:
+def _visit(visit: Any, rows: Any, support: Any, frame: Frame) -> Any:
     """Return the distribution of one row, or of all rows of a person, or refuse it."""
     if is_function(visit) and not is_maker(visit):
         if rows is not None:
             raise SamplerError(f"""rows={rows!r} has no use here: {name_of(visit)}() makes all rows of a
                 person, so it decides how many there are. Leave it out.""")
         return Trajectory(visit, Support.of(None if support is None else dict(support)))
-    part = as_part(as_sampler(visit))
+    part = unchecked(visit, frame) if isinstance(visit, Mapping) else as_part(as_sampler(visit))
     if not has_columns(part) or support is not None:
         raise SamplerError(f"""people({visit!r}, ...): the rows are not those of a table. Pass the
             distribution
@@ -209,7 +212,7 @@ class PeopleDistribution(Distribution):
             order = _shuffled(counts, rng)
             visits = {name: _at(column, order) for name, column in visits.items()}
             return {**found, COUNTS: Column(counts), **visits}
-        counts = np.asarray(column_of(self.rows, n, rng).values).astype(np.int64)
+        counts = column_of(self.rows, n, rng).array().astype(np.int64)
         slots = np.repeat(np.arange(n), counts)
         visits = self._visits({name: _at(column, slots) for name, column in found.items()}, len(slots), rng)
         if self.shared:

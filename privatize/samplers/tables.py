@@ -60,14 +60,18 @@ def table(
     twice = sorted(set(columns or ()) & set(named))
     if twice:
         raise SamplerError(f"table(): the column {twice[0]!r} is given twice.")
-    given = dict(columns or {}) | named
-    if not given:
+    made = unchecked(dict(columns or {}) | named, frame)
+    some(made)  # raises if nothing can be drawn
+    return made
+
+
+def unchecked(columns: Mapping[str, Any], frame: Frame) -> "_Table":
+    """Return a table whose dependent columns may need others than its own, so that nothing is drawn yet."""
+    if not columns:
         raise SamplerError("table() has no columns: table(age=integers(0, 120), ...).")
     if frame not in _FRAMES:
         raise SamplerError(f"frame={frame!r} is not one of {', '.join(map(repr, _FRAMES))}.")
-    made = _Table(tuple((name, _column(name, value)) for name, value in given.items()), frame)
-    some(made)  # raises if nothing can be drawn
-    return made
+    return _Table(tuple((name, _column(name, value)) for name, value in columns.items()), frame)
 
 
 def _column(name: Any, value: Any) -> Any:

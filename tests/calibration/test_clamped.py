@@ -385,12 +385,12 @@ def test_categories_of_others_do_not_show_in_a_record():
 
 
 def test_a_function_that_fails_on_some_records_is_checked_too():
-    """A running maximum would stay unnoticed if one record makes the function fail."""
+    """A running sum would stay unnoticed if one record makes the function fail."""
     seen = []
 
     def running(values):
         seen.extend(values)
-        return [max(value / 1 if value != 13 else 1 / 0 for value in seen)] if len(values) == 1 else 1 / 0
+        return [len(seen) / 10] if len(values) == 1 else 1 / 0
 
     assert proven_of(sums.additive(running, bounds=(0, 20))).measure(list(range(12)), 12) is None
 

@@ -48,7 +48,7 @@ def _started(url, folder, name, kind, count):
 
 def _learned(budget):
     """Return what a ledger has learned, with the epsilon of the charge that paid for it."""
-    with budget.ledger._transaction(write=False) as run:
+    with budget.ledger.transaction(write=False) as run:
         return run(
             "SELECT l.content, c.epsilon FROM learned AS l, charges AS c WHERE l.budget = ? AND "
             "c.budget = l.budget AND c.number = l.number AND c.purpose = 'learning' ORDER BY c.number",

@@ -296,7 +296,7 @@ def test_a_stored_p_that_was_not_paid_for_is_not_used():
     budget = new_budget()
     people = seal(AGES, name="people", budget=budget)
     learn(people, within=UNIT, epsilon=0.4)
-    with budget.ledger._transaction() as run:
+    with budget.ledger.transaction() as run:
         run("UPDATE learned SET number = 7 WHERE budget = ?", budget.name)
     learn(people, within=UNIT, epsilon=0.4)
     assert budget.spent.epsilon == 0.8

@@ -45,7 +45,16 @@ def test_its_options_are_those_of_the_decorator():
     given = inspect.signature(PrivateEstimator.__init__).parameters
     known = inspect.signature(privatize).parameters
     options = [name for name in given if name not in own]
-    assert set(known) - set(options) == {"function", "unknown", "data", "pair", "batch", "coins", "fit"}
+    assert set(known) - set(options) == {
+        "function",
+        "unknown",
+        "data",
+        "unit",
+        "pair",
+        "batch",
+        "coins",
+        "fit",
+    }
     for name in set(options) - {"sampler", "mechanism"}:
         assert given[name].default == known[name].default, name
     # scikit-learn wants defaults that are no objects.

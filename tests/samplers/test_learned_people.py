@@ -1,0 +1,97 @@
+"""A P of persons that is learned: counts of persons, with noise for a person."""
+
+import json
+
+import numpy as np
+import pytest
+
+from privatize import Budget, learn, learning_error, samplers, seal
+from privatize.data.grouping import group
+from privatize.data.units import Unit
+from privatize.errors import SamplerError
+from privatize.samplers.learned_people import LearnedParts, design_people
+from tests.cases import for_each
+from tests.data.test_grouping import visits
+
+s = samplers
+VISIT = s.table(cost=s.uniform(0, 9), day=s.integers(0, 4))
+PERSON = s.table(sex=s.categorical(["F", "M"]))
+WITHIN = s.people(VISIT, unit="id", rows=s.integers(1, 8), person=PERSON)
+
+
+def test_a_person_moves_two_counts_of_each_group_by_one():
+    """The noise is for that: with all rows counted it would be too small by the number of rows."""
+    design = design_people(WITHIN, 40, 1.0, [], {})
+    assert sum(group.epsilon for group in design.groups) <= 1
+    data, unit = visits(), Unit("id", most=8, once=("sex",))
+    data = data.drop(columns="kind")
+    persons = group(data, unit, bytes(32))
+    for counts in design.counts(persons):
+        assert counts.sum() == 40
+    # Of the same rows, counts of what does not depend on the choice of a row differ by two at most.
+    other = group(data[data["id"] != "p003"], unit, bytes(32))
+    for one, less in zip(design.counts(persons)[:2], design.counts(other)[:2], strict=True):
+        assert np.abs(one - less).sum() == 1
+
+
+def test_what_is_learned_is_near_the_people():
+    """The number of rows and the columns of a row would be those of the guess."""
+    rng = np.random.default_rng(1)
+    rows = rng.choice([1, 2, 3], 4000, p=[0.7, 0.2, 0.1])
+    data = {"id": np.repeat(np.arange(4000), rows), "cost": rng.uniform(2, 3, rows.sum())}
+    within = s.people(s.table(cost=s.uniform(0, 9), frame="dict"), unit="id", rows=s.integers(1, 8))
+    P = learn(data, within=within, epsilon=2)
+    drawn = P.draw(4000, np.random.default_rng(2))
+    assert abs(np.mean(drawn.counts) - rows.mean()) < 0.15
+    assert abs(np.median(drawn.frame["cost"]) - 2.5) < 0.3
+    assert P.support == within.support and P.unit == within.unit
+    assert len(P.family()) > 3
+
+
+def test_it_is_remembered_with_sealed_data():
+    """The same question would be paid for twice."""
+    budget = Budget("learned people", epsilon=3, gamma=0.1, ledger="memory")
+    people = seal(visits().drop(columns="kind"), name="the learned", sampler=WITHIN, budget=budget)
+    first = learn(people, epsilon=2)
+    assert learn(people, epsilon=2) == first and budget.spent.epsilon == 2
+
+
+def test_stored_facts_must_fit():
+    """A P that was learned within another one would be drawn from in the wrong way."""
+    design = design_people(WITHIN, 400, 1.0, [("cost", "day")], {"cost": [3.0]})
+    persons = group(visits(400).drop(columns="kind"), WITHIN.unit, bytes(32))
+    made = design.learned(design.counts(persons))
+    again = LearnedParts.of_facts(json.loads(json.dumps(made.facts())), WITHIN)
+    assert again.people() == made.people()
+    with pytest.raises(SamplerError, match="does not fit"):
+        LearnedParts.of_facts({"rows": {}}, WITHIN)
+
+
+def test_its_error_is_known_beforehand():
+    """Nobody would know what epsilon it takes."""
+    found = learning_error(1000, within=WITHIN, epsilon=1)
+    assert {name for group in found.groups for name in group.names} == {"value", "sex", "cost", "day"}
+
+
+@for_each(
+    ("within", "more", "message"),
+    [
+        (WITHIN, {"together": [("sex", "cost")]}, "one of a row"),
+        (WITHIN, {"together": [("sex", "other")]}, "names 'other'"),
+        (WITHIN, {"atoms": {"other": [1]}}, "names 'other'"),
+        (
+            s.people(
+                {"cost": s.dependent(lambda c: np.ones(len(c["sex"])), support=(0, 9))},
+                unit="id",
+                rows=s.integers(1, 8),
+                person=PERSON,
+            ),
+            {},
+            "a function makes columns",
+        ),
+    ],
+)
+def test_what_cannot_be_learned_is_refused(within, more, message):
+    """The error must say what to do."""
+    with pytest.raises(SamplerError, match=message):
+        learning_error(1000, within=within, epsilon=1, **more)

@@ -1,0 +1,202 @@
+"""Samplers of persons: they draw what they say, in every container, or refuse."""
+
+import math
+
+import numpy as np
+import pytest
+
+from privatize import privatize, samplers
+from privatize.data import records
+from privatize.data.persons import Persons
+from privatize.data.units import UNDECLARED, Unit
+from privatize.errors import SamplerError, SettingsError
+from privatize.samplers.people import declared_unit, unit_of
+from tests.cases import for_each
+
+s = samplers
+VISIT = s.table(cost=s.uniform(0, 100), day=s.integers(1, 365))
+PERSON = s.table(sex=s.categorical(["F", "M"]), born=s.integers(1930, 2010))
+
+
+def rng(seed=0):
+    """Return a generator."""
+    return np.random.default_rng(seed)
+
+
+def walk(person, rng):
+    """Return a trajectory that depends on the person."""
+    steps = rng.integers(2, 5)
+    start = 10 if person["sex"] == "F" else -10
+    return {"time": np.arange(steps), "place": start + np.cumsum(rng.uniform(-1, 1, steps))}
+
+
+CASES = [
+    "s.people(VISIT, unit='id', rows=s.integers(1, 12))",
+    "s.people(VISIT, unit='id', rows=s.integers(0, 3), person=PERSON)",
+    "s.people(VISIT, unit='id', rows=s.choice([1, 2, 8]), person=PERSON, shared=0.5, order='day')",
+    "s.people(VISIT, unit='id', rows=s.integers(1, 12), most=5)",
+    "s.people(s.table(cost=s.uniform(0, 100), frame='polars'), unit='id', rows=s.integers(1, 2))",
+    "s.people(VISIT, unit='id', rows=2, frame='dict')",
+    "s.people(walk, unit='id', person=PERSON, support={'place': (-20, 20)}, most=4, order='time')",
+]
+
+
+@for_each("code", CASES)
+def test_they_draw_persons(code):
+    """A dataset of n persons would have another number of them, or rows that belong to nobody."""
+    P = eval(code)
+    drawn = P.draw(50, rng())
+    assert type(drawn) is Persons and len(drawn) == 50
+    assert drawn.counts.min() >= (0 if drawn.unit.empty else 1)
+    assert drawn.unit.most is None or drawn.counts.max() <= drawn.unit.most
+    assert records.equal(drawn, P.draw(50, rng())) and not records.equal(drawn, P.draw(50, rng(1)))
+    frame = drawn.frame
+    assert np.array_equal(np.asarray(frame["id"]), drawn.slots)
+    if drawn.unit.once:
+        assert frame.groupby("id")["born"].nunique().max() == 1
+    if drawn.unit.order:
+        assert frame.groupby("id")[drawn.unit.order].is_monotonic_increasing.all()
+    converted = records.convert(drawn, P.draw(2, rng()), P.support)
+    assert records.equal(converted, drawn)
+    assert eval(code) == P and hash(P) == hash(eval(code))
+
+
+def test_the_repr_is_code():
+    """A ledger would show a P that nobody can make again."""
+    for code in CASES[:-1]:
+        P = eval(code)
+        again = eval(repr(P), {name: getattr(s, name) for name in s.__all__})
+        assert again == P and repr(again) == repr(P)
+
+
+def test_they_are_saved_and_loaded(tmp_path):
+    """Whoever calibrates somewhere else would need the code."""
+    P = eval(CASES[2])
+    P.save(tmp_path / "P.json")
+    assert s.load(tmp_path / "P.json") == P
+    with pytest.raises(SamplerError, match="cannot be saved"):
+        eval(CASES[-1]).save(tmp_path / "Q.json")
+
+
+def test_rows_depend_on_what_a_person_has_once():
+    """Rows would be independent of the person."""
+
+    def cost(columns, rng):
+        return np.where(columns["sex"] == "F", 1.0, 2.0)
+
+    P = s.people({"cost": cost}, unit="id", rows=s.integers(1, 5), person=PERSON)
+    frame = P.draw(100, rng()).frame
+    assert frame.groupby("sex", observed=True)["cost"].unique().map(list).tolist() == [[1.0], [2.0]]
+    trajectories = eval(CASES[-1]).draw(100, rng()).frame
+    assert (trajectories[trajectories["sex"] == "F"]["place"] > 0).all()
+
+
+def test_shared_is_the_correlation_of_two_rows():
+    """A person whose rows are alike moves answers further than one whose rows are not.
+
+    The correlation of 20,000 pairs is within 0.04 of the truth: five standard errors, so false alarms have
+    a probability below 1e-6.
+    """
+    for shared in (0.0, 0.3, 1.0):
+        P = s.people(VISIT, unit="id", rows=2, shared=shared, frame="dict")
+        cost = P.draw(20_000, rng(3)).frame["cost"].reshape(-1, 2)
+        assert abs(np.corrcoef(cost.T)[0, 1] - shared) < 0.04
+        # The distribution of a single row stays as it is.
+        assert abs(cost[:, 0].mean() - 50) < 1.2 and abs(cost[:, 0].std() - 100 / math.sqrt(12)) < 1
+
+
+def test_the_order_of_a_trajectory_is_random_unless_it_has_one():
+    """A function could read the order in which rows were made, which private rows do not have."""
+    P = s.people(walk, unit="id", person=PERSON)
+    frame = P.draw(300, rng()).frame
+    assert 0.2 < frame.groupby("id")["time"].is_monotonic_increasing.mean() < 0.5
+    places = frame.sort_values(["id", "time"]).groupby("id")["place"].diff().abs().max()
+    assert places <= 1  # rows are complete: columns are not shuffled one by one
+
+
+def test_lists_of_dicts_are_rows_too():
+    """A function that makes one row after the other would be refused."""
+    P = s.people(lambda person, rng: [{"x": rng.random()} for _ in range(3)], unit="id", frame="dict")
+    assert P.draw(4, rng()).counts.tolist() == [3, 3, 3, 3]
+
+
+def test_a_family_has_other_numbers_of_rows():
+    """A person with more rows than P expects would be covered by no member."""
+    P = eval(CASES[2])
+    family = P.family()
+    words = "\n".join(family.names)
+    assert "rows of a person are more alike" in words and "`born`" in words and "half as frequent" in words
+    wide = s.people(VISIT, unit="id", rows=s.integers(1, 40)).family()
+    assert "the number of rows is half as spread out" in "\n".join(wide.names)
+    for member in (*family, *wide):
+        drawn = member.draw(40, rng())
+        assert drawn.unit in (P.unit, Unit("id", most=40)) and len(drawn) == 40
+        if drawn.unit.once:
+            assert drawn.frame.groupby("id")["born"].nunique().max() == 1
+
+
+def test_they_are_described():
+    """Nobody would see how many rows P draws."""
+    text = str(eval(CASES[0]).describe(500))
+    assert "rows of a person" in text and "cost" in text
+
+
+@for_each(
+    ("make", "message"),
+    [
+        (lambda: s.people(s.uniform(0, 1), unit="id", rows=s.integers(1, 2)), "not those of a table"),
+        (lambda: s.people(VISIT, unit="id"), "needs rows="),
+        (lambda: s.people(VISIT, unit="id", rows=s.uniform(1, 2)), "draws no numbers of rows"),
+        (lambda: s.people(VISIT, unit="id", rows=s.integers(-1, 2)), "draws no numbers of rows"),
+        (lambda: s.people(VISIT, unit="id", rows=0), "draws no numbers of rows"),
+        (lambda: s.people(VISIT, unit="id", rows=s.normal(5, 1)), "draws no numbers of rows"),
+        (lambda: s.people(VISIT, unit="cost", rows=s.integers(1, 2)), "'cost' is there twice"),
+        (lambda: s.people(VISIT, unit="id", rows=s.integers(1, 2), person=VISIT), "is there twice"),
+        (lambda: s.people(VISIT, unit="id", rows=s.integers(1, 2), person=s.uniform(0, 1)), "not a table"),
+        (lambda: s.people(VISIT, unit="id", rows=s.integers(1, 2), shared=2), "shared=2"),
+        (lambda: s.people(VISIT, unit="id", rows=s.integers(1, 2), order="when"), "no such column"),
+        (lambda: s.people(VISIT, unit="id", rows=s.integers(1, 2), most=0), "most=0"),
+        (lambda: s.people(VISIT, unit=5, rows=s.integers(1, 2)), "unit=5"),
+        (lambda: s.people(VISIT, unit="id", rows=s.integers(1, 2), frame="records"), "frame='records'"),
+        (lambda: s.people(walk, unit="id", rows=s.integers(1, 2)), "has no use here"),
+        (lambda: s.people(lambda person, rng: 5, unit="id"), "returned a int"),
+        (lambda: s.people(lambda person, rng: {"a": [1], "b": [1, 2]}, unit="id"), "different lengths"),
+        (lambda: eval(CASES[0]).map(np.exp), "Change the distribution of a row"),
+        (lambda: eval(CASES[0])["cost"], "Change the distribution of a row"),
+        (lambda: eval(CASES[0]).clip(0, 1), "Change the distribution of a row"),
+    ],
+)
+def test_wrong_arguments_are_refused(make, message):
+    """The error must say what is wrong, and what to do."""
+    with pytest.raises(SamplerError, match=message):
+        make()
+
+
+def test_other_columns_for_other_persons_are_refused():
+    """A frame cannot be made of them."""
+
+    def changing(person, rng):
+        return {"a" if rng.random() < 0.5 else "b": [1.0]}
+
+    with pytest.raises(SamplerError, match="other columns for other persons"):
+        s.people(changing, unit="id")
+
+
+def test_two_units_that_differ_are_refused():
+    """One of them would be ignored, without a word."""
+    P = eval(CASES[0])
+    assert unit_of(P) == unit_of(P.family()) == unit_of(P.fixed(size=9)) == P.unit
+    assert unit_of(s.mixture([P, P])) == P.unit and unit_of(VISIT) is None and unit_of(None) is None
+    assert declared_unit(UNDECLARED, P, "f") == declared_unit("id", P, "f") == P.unit
+    assert declared_unit(None, VISIT, "f") is None and declared_unit(UNDECLARED, VISIT, "f") is UNDECLARED
+    for unit, law in (("id", VISIT), ("other", P), (None, P)):
+        with pytest.raises(SettingsError, match="unit="):
+            privatize(epsilon=1, gamma=0.1, sampler=law, unit=unit)
+
+
+def test_options_that_need_one_row_for_each_record_are_refused():
+    """They would see persons where they expect rows."""
+    P = eval(CASES[0])
+    for more in ({"pair": lambda *args: (0, 0)}, {"batch": True}, {"data": ("a", "b")}):
+        with pytest.raises(SettingsError, match="several rows each"):
+            privatize(epsilon=1, gamma=0.1, sampler=P, **more)
