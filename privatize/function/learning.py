@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,13 @@ from privatize.planning.numbers import as_integer
 from privatize.samplers import Distribution
 from privatize.samplers.designs import Counted, Design, design
 from privatize.samplers.learned import Learned
-from privatize.samplers.learned_people import LearnedParts, PeopleDesign, design_people
+from privatize.samplers.learned_people import (
+    LearnedParts,
+    PeopleDesign,
+    alike,
+    design_people,
+    medians_of,
+)
 from privatize.samplers.people import PeopleDistribution
 
 Pairs = Sequence[Sequence[str]]
@@ -115,9 +121,15 @@ def _noisy(made: Design | PeopleDesign, box: Box) -> Learned | LearnedParts:
     else:
         counts = made.counts(*zip(*_columns(box.value), strict=True))
     parts = zip(counts, made.groups, strict=True)
-    return made.learned(
+    found = made.learned(
         [grid.laplace(own, 2.0, group.epsilon, np.ones(len(own), dtype=bool)) for own, group in parts]
     )
+    if isinstance(made, PeopleDesign) and isinstance(found, LearnedParts) and made.compared:
+        raw = made.agreement(box.value, medians_of(found, made.compared))
+        moved = 1.0 + 2.0 * len(made.compared)
+        noisy = grid.laplace(raw, moved, made.epsilon, np.ones(len(raw), dtype=bool))
+        return replace(found, shared=alike(noisy, moved / made.epsilon, made.within.shared))
+    return found
 
 
 def _columns(data: Any) -> Iterator[tuple[Any, Any]]:

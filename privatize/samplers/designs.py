@@ -126,9 +126,17 @@ class Design:
 
 
 def design(
-    within: Any, n: int, epsilon: float, together: Sequence[Sequence[str]], atoms: Mapping[str, Sequence[Any]]
+    within: Any,
+    n: int,
+    epsilon: float,
+    together: Sequence[Sequence[str]],
+    atoms: Mapping[str, Sequence[Any]],
+    asked: float | None = None,
 ) -> Design:
-    """Return what is counted to learn a P from n records, or refuse."""
+    """Return what is counted to learn a P from n records, or refuse.
+
+    Where this is a part of what is learned, `asked` is the epsilon of all parts, for errors.
+    """
     layout = layout_of(within)
     supports, looks = layout.supports, layout.looks
     _check_bounds(within, supports)
@@ -149,7 +157,7 @@ def design(
         for group, part in zip(names, parts, strict=True)
     )
     made = Design(within, tuple(columns.items()), groups, epsilon, n)
-    _check_size(made)
+    _check_size(made, epsilon if asked is None else asked)
     return made
 
 
@@ -178,7 +186,7 @@ def _check_bounds(within: Any, supports: Mapping[str, Any]) -> None:
             uniform(low, high), or normal(mean, std, low=..., high=...).""")
 
 
-def _check_size(made: Design) -> None:
+def _check_size(made: Design, asked: float) -> None:
     """Refuse so many cells, or so few records, that nothing could be told from noise."""
     large = max(made.groups, key=lambda group: group.cells)
     if large.cells > MOST_CELLS:
@@ -187,10 +195,10 @@ def _check_size(made: Design) -> None:
             categories.""")
     worst = max(made.groups, key=lambda group: group.scale)
     if 2 * worst.scale > made.n * (1 + 1e-9):  # below twice the scale, single values are taken for noise
-        least = made.epsilon * 2 * worst.scale / made.n
+        least = asked * 2 * worst.scale / made.n
         digits = 1 - math.floor(math.log10(least))
         shown = math.ceil(least * 10**digits) / 10**digits
-        raise SamplerError(f"""epsilon={made.epsilon:g} is too little to learn P from {made.n:,} records: the
+        raise SamplerError(f"""epsilon={asked:g} is too little to learn P from {made.n:,} records: the
             noise on each count has scale {worst.scale:.3g}, and not even a value that all records have would
             stand out from it. It takes epsilon={shown:g}, or {math.ceil(2 * worst.scale):,} records, or fewer
             columns.""")

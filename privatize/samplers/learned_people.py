@@ -3,10 +3,14 @@
 One person is in exactly one cell of each group, so replacing a person moves two counts of a group by one
 each, as with records. Of a person's rows one is counted, chosen at random: with all of them the noise would
 be as many times larger as a person may have rows.
+
+How alike the rows of a person are is learned from two rows of each: whether both are on the same side of the
+median that was learned before.
 """
 
 import hashlib
 import json
+import math
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +21,7 @@ import numpy as np
 from privatize.data import records
 from privatize.data.parts import leaves_of
 from privatize.data.persons import Persons, names_of
+from privatize.data.support import is_pair, unwrap
 from privatize.errors import SamplerError
 from privatize.noise.quantile import shares
 from privatize.samplers.designs import Counted, Design, design
@@ -37,27 +42,31 @@ class LearnedParts:
         The P that it was learned within.
     learned : dict
         The learned distribution of each part.
+    shared : float
+        How alike the rows of a person are.
     """
 
     within: PeopleDistribution
     learned: dict[str, Learned]
+    shared: float
 
     def people(self) -> PeopleDistribution:
         """Return the learned P."""
         parts: dict[str, Any] = dict(self.learned)
-        return replace(self.within, **parts)
+        return replace(self.within, **parts, shared=self.shared)
 
     def facts(self) -> dict[str, Any]:
         """Return what was learned as JSON."""
-        return {name: part.facts() for name, part in self.learned.items()}
+        return {name: part.facts() for name, part in self.learned.items()} | {"shared": self.shared}
 
     @classmethod
     def of_facts(cls, facts: Mapping[str, Any], within: PeopleDistribution) -> "LearnedParts":
         """Return what facts of a learned P make within the same P again; refuse what does not fit."""
         known = {name: getattr(within, name) for name in _PARTS if getattr(within, name) is not None}
-        if set(facts) != set(known):
+        if set(facts) != {*known, "shared"} or not 0 <= facts["shared"] <= 1:
             raise SamplerError(f"What was stored of a learned P does not fit {within!r}. Learn it again.")
-        return cls(within, {name: Learned.of_facts(facts[name], known[name]) for name in known})
+        made = {name: Learned.of_facts(facts[name], known[name]) for name in known}
+        return cls(within, made, float(facts["shared"]))
 
 
 @dataclass(frozen=True)
@@ -70,10 +79,16 @@ class PeopleDesign:
         The P that is learned within.
     parts : dict
         What is counted of each part.
+    compared : tuple of str
+        The columns of numbers and dates in which two rows of a person are compared.
+    epsilon : float
+        What of ε is for how alike the rows of a person are; 0 if that is not learned.
     """
 
     within: PeopleDistribution
     parts: dict[str, Design]
+    compared: tuple[str, ...]
+    epsilon: float
 
     @property
     def groups(self) -> tuple[Counted, ...]:
@@ -83,7 +98,7 @@ class PeopleDesign:
     @property
     def key(self) -> str:
         """What determines the counts and what is made of them, as 64 hexadecimal digits."""
-        parts = [(name, part.key) for name, part in self.parts.items()]
+        parts = [[(name, part.key) for name, part in self.parts.items()], self.compared, self.epsilon]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def counts(self, persons: Persons) -> list[Vector]:
@@ -104,11 +119,52 @@ class PeopleDesign:
         return found
 
     def learned(self, noisy: Sequence[Vector]) -> LearnedParts:
-        """Return the P that noisy counts speak for."""
+        """Return the P that noisy counts speak for; how alike rows are stays as it was."""
         left, made = list(noisy), {}
         for name, part in self.parts.items():
             made[name], left = part.learned(left[: len(part.groups)]), left[len(part.groups) :]
-        return LearnedParts(self.within, made)
+        return LearnedParts(self.within, made, self.within.shared)
+
+    def agreement(self, persons: Persons, medians: Mapping[str, Any]) -> Vector:
+        """Return how many persons have two rows, and how many more agree than not, for each column.
+
+        Two rows of each person are chosen at random. They agree in a column if both are above the median, or
+        both are not. Replacing a person moves the first count by one at most, and each of the others by two.
+        """
+        rng = np.random.Generator(np.random.PCG64(secrets.randbits(128)))
+        some = np.flatnonzero(persons.counts > 1)
+        counts, starts = persons.counts[some], (np.cumsum(persons.counts) - persons.counts)[some]
+        one = rng.integers(counts)
+        other = (one + 1 + rng.integers(counts - 1)) % counts
+        both = [records.take(persons.rows, starts + at) for at in (one, other)]
+        found = [float(len(some))]
+        for name, median in medians.items():
+            above = [np.asarray(_column(rows, name) > median) for rows in both]
+            found.append(float(2 * np.count_nonzero(above[0] == above[1]) - len(some)))
+        return np.array(found)
+
+
+def medians_of(learned: LearnedParts, names: Sequence[str]) -> dict[str, Any]:
+    """Return the median of each of some columns of a row, under what was learned: it is private already."""
+    drawn = learned.learned["visit"].drawn(4096, np.random.default_rng(0))
+    return {name: np.sort(drawn[name].values)[2048] for name in names}
+
+
+def alike(noisy: Vector, scale: float, least: float) -> float:
+    """Return how alike the rows of a person are, from noisy counts of agreement: rather too much.
+
+    Two normal deviates of correlation r agree with probability 1/2 + arcsin(r) / π. So r follows from the
+    difference of both counts over the number of persons; where rows are copies of each other it is larger
+    than need be.
+    """
+    persons = max(float(noisy[0]), 1.0)
+    share = min(max((float(each) + scale) / persons for each in noisy[1:]), 1.0)
+    return max(least, math.ceil(20 * math.sin(math.pi / 2 * max(share, 0.0))) / 20)
+
+
+def _column(rows: Any, name: str) -> Any:
+    """Return the values of a column as P has them."""
+    return dict(zip(names_of(rows), leaves_of(rows), strict=True))[name][1].values
 
 
 def design_people(
@@ -132,10 +188,20 @@ def design_people(
     if split:
         raise SamplerError(f"""together={together!r}: {split[0]!r} are a column of a person and one of a row,
             and only columns of the same kind can be learned together.""")
-    parts = shares(epsilon, [float(len(own)) for own in columns.values()])
+    compared = _compared(within)
+    *parts, last = shares(epsilon, [*(float(len(own)) for own in columns.values()), 1.0 * bool(compared)])
     made = {}
     for (name, own), part in zip(columns.items(), parts, strict=True):
         pairs = [pair for pair in together if set(pair) <= set(own)]
         mine = {each: values for each, values in atoms.items() if each in own}
-        made[name] = design(known[name], n, part, pairs, mine)
-    return PeopleDesign(within, made)
+        made[name] = design(known[name], n, part, pairs, mine, epsilon)
+    return PeopleDesign(within, made, compared, last)
+
+
+def _compared(within: PeopleDistribution) -> tuple[str, ...]:
+    """Return the columns of numbers and dates in which two rows of a person are compared."""
+    if within.unit.most == 1:
+        return ()
+    supports = within.visit.supports.items()
+    ordered = [name for name, support in supports if is_pair(unwrap(support)[0])]
+    return tuple(name for name in ordered if name != within.unit.order)

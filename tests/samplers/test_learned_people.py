@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from privatize import Budget, learn, learning_error, samplers, seal
@@ -46,6 +47,41 @@ def test_what_is_learned_is_near_the_people():
     assert abs(np.median(drawn.frame["cost"]) - 2.5) < 0.3
     assert P.support == within.support and P.unit == within.unit
     assert len(P.family()) > 3
+
+
+def test_how_alike_rows_are_is_learned():
+    """With independent rows an estimate is too small for people whose rows are alike (.22 beyond at .05)."""
+    rng, n = np.random.default_rng(0), 3000
+    for icc, low, high in ((0.0, 0.0, 0.2), (0.5, 0.4, 0.7), (1.0, 0.9, 1.0)):
+        level = np.repeat(rng.normal(0, np.sqrt(icc), n), 4)
+        values = np.clip(level + rng.normal(0, np.sqrt(1 - icc), 4 * n), -4, 4)
+        data = {"id": np.repeat(np.arange(n), 4), "value": values}
+        within = s.people(s.table(value=s.uniform(-4, 4), frame="dict"), unit="id", rows=s.integers(1, 6))
+        assert low <= learn(data, within=within, epsilon=2).shared <= high
+    alone = s.people(s.table(value=s.uniform(-4, 4), frame="dict"), unit="id", rows=1)
+    assert design_people(alone, 100, 1.0, [], {}).epsilon == 0
+
+
+def test_agreement_moves_as_the_noise_expects():
+    """The noise is for one person who moves the first count by one, and each of the others by two."""
+    design = design_people(WITHIN, 40, 1.0, [], {})
+    assert design.compared == ("cost", "day")
+    data, unit = visits().drop(columns="kind"), Unit("id", most=8, once=("sex",))
+    data["cost"], data["day"] = data.groupby("id")["cost"].transform("max"), 2  # all rows agree
+    before = design.agreement(group(data, unit, bytes(32)), {"cost": 4.5, "day": 2})
+    for rows in (1, 2, 5):
+        costs = ([0.0, 9.0] * 3)[:rows]
+        other = {"id": "p003", "cost": costs, "day": [0, 4, 0, 4, 0][:rows], "sex": "F"}
+        both = pd.concat([data[data["id"] != "p003"], pd.DataFrame(other)])
+        moved = np.abs(design.agreement(group(both, unit, bytes(32)), {"cost": 4.5, "day": 2}) - before)
+        assert moved[0] <= 1 and (moved[1:] <= 2).all()
+    assert sum(each.epsilon for each in design.groups) + design.epsilon <= 1
+
+
+def test_too_little_epsilon_is_said_of_the_whole():
+    """The error would name a part of epsilon, and ask for less than was given."""
+    with pytest.raises(SamplerError, match=r"epsilon=0\.01 is too little"):
+        learning_error(40, within=WITHIN, epsilon=0.01)
 
 
 def test_it_is_remembered_with_sealed_data():
