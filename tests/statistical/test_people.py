@@ -27,7 +27,7 @@ def keys(count, seed):
 
 
 def as_private(drawn, ids):
-    """Return persons that P drew as a file would have them: with identifiers, and rows in the file's order."""
+    """Return persons that P drew as a file has them: with identifiers, and rows in the file's order."""
     frame = drawn.frame
     frame["id"] = np.asarray(ids)[frame["id"]]
     return frame.sort_values("cost", ignore_index=True)
