@@ -1,5 +1,6 @@
 """Budgets shared through a real PostgreSQL, by many processes."""
 
+import dataclasses
 import itertools
 import os
 import random
@@ -10,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privatize import Budget, privatize, samplers, seal
+from privatize import Blocks, Budget, privatize, samplers, seal
 from privatize.budgets.charges import Charge
 from privatize.budgets.ledger import open_ledger
+from privatize.budgets.units import key_in
 from privatize.errors import BudgetExceeded, LedgerError, SettingsError
 from tests.budgets.charged import answer, catalogue, declaration
 from tests.budgets.together import (
@@ -351,3 +353,23 @@ def test_one_declares_and_the_others_find_it(other, tmp_path):
 def test_killed_while_it_declares(other, tmp_path):
     """A catalogue would be half declared for ever, or be paid for twice."""
     check_killed_declaring(other, other, tmp_path, "between two budgets")
+
+
+def test_the_order_of_people_is_one_for_all(url):
+    """Two machines would put the same people into two orders, for one gamma; or anybody would see the key."""
+    P = samplers.people(samplers.table(cost=samplers.uniform(0, 1)), unit="id", rows=samplers.integers(1, 3))
+    rows = {"id": np.repeat(np.arange(60), 2), "cost": np.linspace(0, 1, 120)}
+    law = dataclasses.replace(P, frame="dict")
+    budgets = [Budget(f"people {at}", epsilon=9, gamma=0.9, ledger=url) for at in range(2)]
+    assert key_in(budgets[0].ledger, "'visits'") == key_in(budgets[1].ledger, "'visits'")
+    f = privatize(epsilon=1, gamma=0.2, sampler=law, seed=1, store=None)(lambda d: d["cost"].mean())
+    for _ in range(2):
+        f(seal(rows, name="visits", sampler=law, budget=budgets[0]))
+    assert budgets[0].spent.gamma == 0.2 and budgets[0].verify() == budgets[0].spent
+    with pytest.raises(SettingsError, match="one kind of neighbour"):
+        privatize(epsilon=1, mechanism=Blocks(0.0, 1.0))(lambda d: d["cost"].mean())(
+            seal(rows, name="visits", unit=None, budget=budgets[1])
+        )
+    with budgets[0].ledger.transaction(write=False) as run:
+        readable = "SELECT has_table_privilege('public', ?, 'SELECT')"
+        assert [run(readable, table)[0][0] for table in ("units", "unit_keys")] == [True, False]

@@ -10,6 +10,7 @@ import pyarrow as pa
 import scipy
 
 from privatize import samplers
+from privatize.data.persons import Persons
 from privatize.samplers import (
     Maybe,
     OneOf,
@@ -52,6 +53,8 @@ NAMES = {
 
 # The code of samplers, so that another process can make them too.
 WITHOUT_FUNCTIONS = [
+    "people(table(x=uniform(0, 1), day=integers(1, 9)), unit='id', rows=integers(1, 3), order='day')",
+    "people(table(x=uniform(0, 1), frame='dict'), unit='id', rows=2, person=table(old=boolean(0.3)))",
     *(
         "table(age=integers(0, 120), sex=categorical(['F', 'M']), pay=with_missing(uniform(0, 9), 0.2), "
         f"frame={frame!r}).changed(Change(spread=[('age', 2, 60, True)], swapped=[('sex', ['F'], ['M'], "
@@ -155,6 +158,8 @@ def lies_in(values, support):
 
 def columns_of(drawn):
     """Return what a table draws as lists of Python values by column; a single column has the key None."""
+    if isinstance(drawn, Persons):
+        return columns_of(drawn.rows)
     if isinstance(drawn, dict):
         return {name: values.tolist() for name, values in drawn.items()}
     if isinstance(drawn, pl.DataFrame):
@@ -172,6 +177,8 @@ def columns_of(drawn):
 
 def schema_of(drawn):
     """Return the columns' names and dtypes."""
+    if isinstance(drawn, Persons):
+        return schema_of(drawn.rows)
     if isinstance(drawn, dict):
         return {name: values.dtype for name, values in drawn.items()}
     if isinstance(drawn, pl.DataFrame | pa.Table):
