@@ -155,8 +155,8 @@ class PersonsAdapter(Container):
         own = of(rows)
         if isinstance(own, Tabular):
             first, second = own.rows(rows, slice(total), at)
-        else:
-            first, second = own.fresh(own.head(rows, total)), own.fresh(own.take(rows, at))
+        else:  # `frame` makes copies
+            first, second = own.head(rows, total), own.take(rows, at)
         return replace(drawn, counts=counts[:n], rows=first), replace(drawn, counts=other, rows=second)
 
     def comparable(self, data: Any) -> Any:
