@@ -290,10 +290,10 @@ class Opening:
             raise errors.SettingsError(f"""{self.name}() has no P, which says what records may be. Pass one,
                 or seal the data with one: seal(data, name=..., sampler=...).""")
         template = Template(settings)
-        subjects = persons(self.name, settings.record, template, box, subjects)
-        n = counted(box)
         # By identity alone: an error that depends on values would be an answer that nobody has paid for.
         refuse_reachable(self.name, template.sampler, box, copies=False)
+        subjects = persons(self.name, settings.record, template, box, subjects)
+        n = counted(box)
         template.match(records.describe(box.data))
         used, positions = template.used(n)
         kind = BaseMechanism.composition_kind(complete(settings.mechanism), settings.epsilon, settings.delta)

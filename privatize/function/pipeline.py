@@ -111,6 +111,9 @@ def _run(definition: Definition, calibrator: Calibrator, box: Box, entire: bool)
     if definition.settings.sampler is None and subjects.sampler is not None:
         definition = calibrator.under(definition, subjects.sampler)
     template = calibrator.template(definition)
+    if not template.fixed:  # P may be made of the data, and an error could show P
+        sampled = definition.settings.plan is not None
+        refuse_reachable(definition.name, template.sampler, box, copies=sampled)
     subjects = persons(definition.name, definition.settings.record, template, box, subjects)
     asked, positions = _compare(definition, template, call, box)
     charge = _charge(asked, subjects) if subjects.budgets else None
@@ -201,8 +204,6 @@ def _compare(definition: Definition, template: Template, call: Call, box: Box) -
     n = counted(box)
     # A promise for all pairs allows no error that depends on values, before anybody has paid.
     sampled = definition.settings.plan is not None
-    if not template.fixed:  # P may be made of the data, and an error could show P
-        refuse_reachable(definition.name, template.sampler, box, copies=sampled)
     alike = records.is_same_kind(box.data, template.records())
     schema = None if alike else template.match(records.describe(box.data))
     if sampled and template.draws_public and is_private(template.sampler, box.passed):

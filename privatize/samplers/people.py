@@ -279,6 +279,11 @@ class PeopleDistribution(Distribution):
         """Return the distributions of a row, of the number of rows, and of what a person has once."""
         yield from (part for part in (self.visit, self.rows, self.person) if part is not None)
 
+    def parameters(self) -> dict[str, Any]:
+        """Return what determines the law, by name; of the unit, what it consists of."""
+        unit = {name: getattr(self.unit, name) for name in ("most", "order", "once", "empty")}
+        return super().parameters() | unit | {"unit": self.unit.name}
+
     def own_traits(self) -> Traits:
         """Return its traits."""
         return replace(self.known, immutable=True)

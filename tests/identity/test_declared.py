@@ -18,7 +18,7 @@ from tests.identity.sources import CASES, FUNCTION, KNOWN, leaves, made, s
 
 # The kinds whose repr does not determine the law: made of functions, of data, or of a time zone's rules.
 LOSSY = ("dependent(", "bootstrap(", "map(", "from_function(", "scipy.", "marginal(", "tz=", "learned(")
-LOSSY += ("summed", "tall", "total")  # functions that make labels
+LOSSY += ("summed", "tall", "total", "walked")  # functions that make labels
 
 
 def digest(sampler):
