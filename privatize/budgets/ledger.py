@@ -131,7 +131,7 @@ class Ledger:
         _check_charge(terms, charge)
         with self.transaction() as run:
             numbers = self._numbers(run, terms)
-            units.check(run, terms.name, charge, write=True)
+            units.check(run, terms.name, charge, write=True, postgres=self.database.postgres)
             before = rows.sampled_before(run, terms.name)
             _add(run, terms, charge, lambda book, each: rows.write(run, next(numbers), each, book))
             if learned is not None:
@@ -166,7 +166,7 @@ class Ledger:
                 wanted.check_same(known, terms.name)
                 return known
             numbers = self._numbers(run, terms) if write else iter(())
-            units.check(run, terms.name, charge, write=write)
+            units.check(run, terms.name, charge, write=write, postgres=self.database.postgres)
             found = catalogues.settled(run, terms.name, wanted, charge)
             add = (lambda book, each: rows.write(run, next(numbers), each, book)) if write else Book.add
             _add(run, terms, found.charge(charge), add)
@@ -183,7 +183,7 @@ class Ledger:
         """Refuse a charge that could not be reserved now; spend nothing."""
         _check_charge(terms, charge)
         with self.transaction(write=False) as run:
-            units.check(run, terms.name, charge, write=False)
+            units.check(run, terms.name, charge, write=False, postgres=False)
             self._compare(self._terms(run, terms.name), terms)
             _add(run, terms, charge, Book.add)
 
@@ -209,6 +209,7 @@ class Ledger:
             found = self._compare(self._terms(run, terms.name), terms)
             stored, charges = rows.read_book(run, terms.name), rows.read_charges(run, terms.name)
             catalogues.check(run, terms.name)
+            units.verify(run, terms.name)
         return stored, rows.recompute(found, charges)
 
     def _numbers(self, run: Run, terms: Terms) -> Iterator[int]:

@@ -14,10 +14,17 @@ from privatize.budgets.budget import Budget
 from privatize.budgets.charges import check_text
 from privatize.budgets.partition import Part
 from privatize.data import records
-from privatize.data.grouping import check_rows, group, is_identifier, number_of_persons
+from privatize.data.grouping import check_rows, group, identifier_kind, is_identifier, number_of_persons
 from privatize.data.persons import Persons, names_of
 from privatize.data.units import UNDECLARED, Unit, identifiers
-from privatize.errors import DataError, PrivatizeError, SealedError, SettingsError, UnitWarning
+from privatize.errors import (
+    DataError,
+    PrivatizeError,
+    PrivatizeWarning,
+    SealedError,
+    SettingsError,
+    UnitWarning,
+)
 from privatize.identity.library import Opaque, outside
 from privatize.samplers import as_sampler
 from privatize.samplers.people import declared_unit
@@ -90,7 +97,7 @@ class Sealed:
         content = globals().get("_CONTENT")  # None or missing when Python ends
         if content is not None:
             content.pop(id(self), None)
-            _PERSONS.pop(id(self), None)
+            globals().get("_PERSONS", {}).pop(id(self), None)
 
     def __repr__(self) -> str:
         by = "" if self.unit is None else f" persons by {self.unit.name!r}"
@@ -200,18 +207,19 @@ def seal(
     if budget is not None and not isinstance(budget, Budget | Part):
         raise SettingsError(f"seal(budget=...): a {type(budget).__name__} is not a Budget.")
     chosen = None if sampler is None else as_sampler(sampler)
-    failure: PrivatizeError | None = None
+    failure: PrivatizeError | PrivatizeWarning | None = None
+    people = None
     try:
-        people = _people(data, declared_unit(unit, chosen, "seal"), persons, budget)
+        people = _people(data, declared_unit(unit, chosen, "seal"), persons, budget, chosen)
         return Sealed(data, name, version, chosen, budget, people)
-    except PrivatizeError as error:
+    except (PrivatizeError, PrivatizeWarning) as error:
         failure = error.with_traceback(None)
         failure.__context__ = None
     except Exception:  # whatever a record's class raises could quote it
         failure = DataError("""seal(): the data could not be read: its columns, or the identifiers of its
             people. What went wrong is not shown, since it could give the data away.""")
     finally:
-        del data, persons  # the frames of the error's traceback must not have them
+        del data, persons, people  # the frames of the error's traceback must not have them
     raise failure
 
 
@@ -227,13 +235,15 @@ class _People:
     def grouped(self, data: Any, unit: Unit, key: bytes, columns: tuple[Any, ...]) -> Persons:
         """Return the persons of the data; they are made once, since that takes longer than most answers."""
         at = unit, key, columns
-        if at not in self.made:
+        found = self.made.get(at)
+        if found is None:
+            found = group(data, unit, key, self.persons, columns)
             self.made.clear()
-            self.made[at] = group(data, unit, key, self.persons, columns)
-        return self.made[at]
+            self.made[at] = found
+        return found
 
 
-def _people(data: Any, unit: Any, persons: Any, budget: Any) -> _People | None:
+def _people(data: Any, unit: Any, persons: Any, budget: Any, sampler: Any) -> _People | None:
     """Return who the persons are; None if every row is one."""
     if unit is UNDECLARED or unit is None:
         if persons is not None:
@@ -246,24 +256,39 @@ def _people(data: Any, unit: Any, persons: Any, budget: Any) -> _People | None:
     if isinstance(budget, Part):
         raise SettingsError(f"""The data is sealed with unit={unit.name!r} and a part of a budget, and a
             person may have rows in several parts. Use the budget itself.""")
+    if sampler is not None and persons is not None and not unit.empty:
+        raise SettingsError(f"""persons= lists people who may have no rows, and P draws at least one row for
+            everybody. Let it draw that: rows=samplers.integers(0, {unit.most or 12}).""")
     if unit.empty and persons is None:
         raise SettingsError("""P draws people without rows, so the number of people would depend on who has
             rows. List all of them: seal(..., persons=[...]).""")
-    listed = None if persons is None else tuple(persons)
-    if isinstance(persons, str | bytes) or not all(map(is_identifier, listed or ())):
-        raise SettingsError("""persons= is a list of identifiers: integers, strings, bytes or UUIDs, and none
-            of them is missing.""")
-    return _People(unit, listed)
+    return _People(unit, None if persons is None else _listed(data, unit, persons))
+
+
+def _listed(data: Any, unit: Unit, persons: Any) -> tuple[Any, ...]:
+    """Return the identifiers of all persons, or refuse what is no list of them."""
+    table = names_of(persons) or isinstance(persons, str | bytes | dict)
+    listed = () if table else tuple(persons)
+    if not listed or not all(map(is_identifier, listed)):
+        raise SettingsError("""persons= is a list of the identifiers of all persons: integers, strings, bytes
+            or UUIDs. There is at least one, and none is missing.""")
+    kinds, texts = identifier_kind(data, unit), {isinstance(each, str) for each in listed}
+    if (kinds == "text" and texts == {False}) or (kinds == "number" and texts == {True}):
+        raise SettingsError(f"""persons= has {"strings" if texts == {True} else "numbers"}, and the column
+            {unit.name!r} has {kinds}s, so nobody would be found. Convert one of them.""")
+    return listed
 
 
 def warn_identifiers(names: Any, what: str) -> None:
     """Warn if columns have names like identifiers, and nobody has said whether people have several rows."""
     found = identifiers(names)
     if found:
+        sealed = f"pass unit={found[0]!r}, or a P that draws people"
+        other = f"use samplers.people(P, unit={found[0]!r}, ...), or unit={found[0]!r} where there is no P"
         warnings.warn(
             f"The column {found[0]!r} looks as if it identified people. If a person may have several rows, "
-            f"{what}() would protect single rows only: use samplers.people(P, unit={found[0]!r}, ...), or "
-            f"unit={found[0]!r} where there is no P. If every row is another person, pass unit=None.",
+            f"{what}() would protect single rows only: {sealed if what == 'seal' else other}. If every row "
+            f"is another person, pass unit=None.",
             UnitWarning,
             stacklevel=outside(),
         )

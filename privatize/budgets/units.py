@@ -1,5 +1,6 @@
 """People with several rows in a ledger: by which column, and the secret key that they are ordered by."""
 
+import json
 import re
 import secrets
 from typing import Any
@@ -10,6 +11,7 @@ from privatize.storage.database import Run
 
 _PERSON = re.compile(r"person by (.+)", re.DOTALL)
 _BYTES = 32
+_FIRST = 0x70726978  # advisory lock of PostgreSQL: the first answer about some people decides
 
 
 def person_by(column: str) -> str:
@@ -28,7 +30,7 @@ def is_person(unit: str) -> bool:
     return _PERSON.fullmatch(unit) is not None
 
 
-def check(run: Run, budget: str, charge: Charge, *, write: bool) -> None:
+def check(run: Run, budget: str, charge: Charge, *, write: bool, postgres: bool) -> None:
     """Refuse an answer about rows after one about persons, or the reverse: the two do not add up.
 
     What a record is stays the same for these people in this ledger, and for unsealed data in a budget.
@@ -43,6 +45,8 @@ def check(run: Run, budget: str, charge: Charge, *, write: bool) -> None:
         What is charged.
     write : bool
         Whether to note what a record is.
+    postgres : bool
+        Whether this is PostgreSQL, where first answers about the same people wait for each other.
     """
     if charge.purpose == "declaration":
         return
@@ -53,20 +57,36 @@ def check(run: Run, budget: str, charge: Charge, *, write: bool) -> None:
             to the budget itself.""")
     for name in charge.people or ("",):
         place = name or f"unsealed data of {budget!r}"
+        where = ("name = ?", (name,)) if name else ("name = '' AND budget = ?", (budget,))
+        known = f"SELECT 1 FROM people WHERE {where[0]} LIMIT 1"  # noqa: S608
+        if write and postgres and not run(known, *where[1]):
+            run("SELECT pg_advisory_xact_lock(?)", _FIRST)
         found = run("SELECT unit FROM units WHERE name = ?", place)
         if found and found[0][0] != charge.unit:
-            raise SettingsError(f"""{charge.function}() is about a {charge.unit}, and earlier answers about
-                {place} were about a {found[0][0]}. A total has one kind of neighbour, and what a person is
-                cannot change. Seal the data with the same unit=, or under another name.""")
+            now, before = (each if is_person(each) else "single row" for each in (charge.unit, found[0][0]))
+            raise SettingsError(f"""{charge.function}() would protect a {now}, and earlier answers about
+                {place} protect a {before}. The two cannot be added up: a total has one kind of neighbour, and
+                what a person is cannot change. Use the same unit= for all questions about these people.""")
         if found or not own:
             continue
-        where = ("name = ?", (name,)) if name else ("name = '' AND budget = ?", (budget,))
-        if run(f"SELECT 1 FROM people WHERE {where[0]} LIMIT 1", *where[1]):  # noqa: S608
+        if run(known, *where[1]):
             raise SettingsError(f"""There are answers about {place} for which every row was another person, so
-                an answer about a {charge.unit} cannot be added to the same total. Use another ledger, or seal
-                the data under another name.""")
+                an answer that protects a {charge.unit} cannot be added to the same total. Begin a new ledger
+                for answers about persons.""")
         if write:
             run("INSERT INTO units VALUES (?, ?) ON CONFLICT (name) DO NOTHING", place, charge.unit)
+
+
+def verify(run: Run, budget: str) -> None:
+    """Refuse a budget in which answers about rows and about persons of the same people were added up."""
+    found: dict[str, str] = {}
+    for people, unit in run(
+        "SELECT DISTINCT people, unit FROM charges WHERE budget = ? AND purpose <> 'declaration'", budget
+    ):
+        for name in json.loads(people) or [""]:
+            if found.setdefault(name, unit) != unit:
+                raise LedgerError(f"""The ledger is damaged: in the budget {budget!r}, answers about
+                    {name or "unsealed data"} protect a {found[name]} and a {unit}, which do not add up.""")
 
 
 def key_in(ledger: Any, name: str) -> bytes:

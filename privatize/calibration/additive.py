@@ -8,7 +8,7 @@ import functools
 import math
 import types
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -86,13 +86,17 @@ class Additive(Wrapper):
     def rows(self, *args: Any, **kwargs: Any) -> Array:
         """Return what g returns for the records: one number or row for each."""
         sizes = {size for value in (*args, *kwargs.values()) if (size := _count(value)) is not None}
-        rows = _rows(self.function(*args, **kwargs), self.__name__, self.bounds.keys if self.bounds else None)
+        rows = self.loose_rows(*args, **kwargs)
         if len(rows) not in sizes:
             raise OutputError(f"""{self.__name__}() made {len(rows)} rows of
                 {" or ".join(map(str, sorted(sizes))) or "no"} records. What is added up over records must be
                 one number, or one row of numbers, for each of them: return 0 for those that do not count, and
                 do not add up in the function.""")
         return rows
+
+    def loose_rows(self, *args: Any, **kwargs: Any) -> Array:
+        """Return the same, however many there are."""
+        return _rows(self.function(*args, **kwargs), self.__name__, self.bounds.keys if self.bounds else None)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Evaluate the sum or mean on a dataset."""
@@ -128,7 +132,8 @@ class Additive(Wrapper):
         bounds = self.bounds or self.own
         if bounds is None:
             return None
-        return Clamped(self.rows, bounds, self.average, self.bounds is None, vars(self)["ready"])
+        own = Clamped(self.rows, bounds, self.average, self.bounds is None, vars(self)["ready"])
+        return replace(own, loose=self.loose_rows)
 
     def _identity(self) -> tuple[Any, ...]:
         return self.function, self.average, self.labels, *([self.bounds] if self.bounds else [])
@@ -236,11 +241,6 @@ def additive(
     >>> of_age.estimate(n=10_000).value.__round__(10)
     0.0001
 
-    >>> @additive(average=False)
-    ... def pensioners(ages):
-    ...     return ages >= 65
-    >>> pensioners(np.array([30, 70, 80]))
-    2
     >>> additive(np.positive, bounds=(0, 120))(np.array([30.0, 60.0, 500.0]))
     70.0
     """
@@ -287,8 +287,6 @@ def means(*, bounds: Any = None) -> Additive:
     --------
     >>> means()(np.array([[1.0, 10.0], [3.0, 30.0]]))
     array([ 2., 20.])
-    >>> means()([1, 2, 6])
-    3.0
     >>> means(bounds=({"age": 0}, {"age": 120}))({"age": [50, 200], "name": ["a", "b"]})
     {'age': 85.0}
     """

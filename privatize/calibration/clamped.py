@@ -8,7 +8,7 @@ import math
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -232,6 +232,8 @@ class Clamped(Proven):
         Whether the function takes the columns of rows without that of the unit, if there is one.
     most : int or None
         The largest number of rows of a person; None if every row is a record.
+    loose : callable or None
+        The function without a check of how many rows it returns: for persons it may be one for each.
     """
 
     function: Callable[..., Array]
@@ -240,6 +242,7 @@ class Clamped(Proven):
     samplable: bool = False
     columns: bool = False
     most: int | None = None
+    loose: Callable[..., Array] | None = field(default=None, repr=False)
 
     words = "by bounds that every record is clamped to"
     broken = """The function that is added up does not look at one record at a time: it returned other numbers
@@ -255,7 +258,7 @@ class Clamped(Proven):
             raise SettingsError(f"""The bounds are about one row, and nothing says how many rows a person may
                 have. Pass unit=Unit({unit.name!r}, most=12), say: further rows are left out.""")
         bounds = Signed(self.bounds) if isinstance(self.bounds, Box) else self.bounds
-        return replace(self, bounds=bounds, most=unit.most)
+        return replace(self, function=self.loose or self.function, bounds=bounds, most=unit.most)
 
     def _exponent(self, n: int) -> int:
         return self.bounds.exponent(n * (self.most or 1))
@@ -306,8 +309,10 @@ class Clamped(Proven):
             taken = records.copy(records.take(data, at))  # the function may change records in place
             # A record by itself does not show the categories of others, as it may among them.
             rows = self.units(self._of(records.isolated(taken) if len(at) == 1 else taken), n)
-            if len(rows) == (len(at) if self.most is None else int(taken.counts.sum())):
-                return rows if self.most is None else _added(rows, taken), False
+            if self.most is not None and len(rows) == int(taken.counts.sum()):
+                return _added(rows, taken), False
+            if len(rows) == len(at):  # of persons, one for each: it stays within the bounds of one row
+                return rows, False
         except KeyboardInterrupt:
             raise
         except BaseException:  # noqa: S110 - an error would tell something about the data, whatever it is

@@ -14,6 +14,7 @@ from privatize.samplers import Distribution, Sampler
 from privatize.samplers.changes import stress_changes
 
 _log = logging.getLogger("privatize.stress")
+_CHANGES = 6  # of P that are tried
 _FEWEST = 500  # pairs of a calibration that has a stress test
 _SHARE, _MOST = 8, 200  # pairs of a stress test: an eighth of the calibration's, and at most so many
 
@@ -51,10 +52,12 @@ def stress_test(
     if known or not wanted or m < _FEWEST or not isinstance(sampler, Distribution):
         return None if memory is None else memory.tried
     try:
-        changes = stress_changes(sampler)
-        members = [sampler.changed(change) for change in changes]
+        other = [*sampler.alternatives()]
+        changes = stress_changes(sampler)[: _CHANGES - len(other)]
+        members = [*(sampler.changed(change) for change in changes), *(each for _, each in other)]
+        words = [*(change.words for change in changes), *(word for word, _ in other)]
         collector = replace(collector, label=f"{collector.label}, stress test")
-        return _tried(make, members, [change.words for change in changes], run, value, collector)
+        return _tried(make, members, words, run, value, collector)
     except Exception as error:  # it is advice: without it the estimate is what it is
         _log.warning("%s: no stress test: %s", collector.label, error)
         return None

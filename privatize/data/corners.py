@@ -108,6 +108,7 @@ def _resized(data: Persons, counts: Mapping[int, int]) -> Persons:
         after[row] = count
     # Somebody without rows gets those of the first person who has some.
     own = np.where(before > 0, np.arange(len(before)), int(np.argmax(before > 0)))
+    after = after if before.any() else before
     places = [
         starts[one] + np.arange(count) % max(before[one], 1) for one, count in zip(own, after, strict=True)
     ]

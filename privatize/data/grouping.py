@@ -68,7 +68,7 @@ def group(
     secrets = np.array([int.from_bytes(_digest(key, b"rows", token)[:8]) for token in names], np.uint64)
     mixed, exact = _mixed(rows, kept, key)
     mixed ^= np.append(secrets, np.uint64(0))[codes[kept]]
-    by = [] if unit.order is None else [_ranks(rows, unit.order)[kept]]
+    by = [] if unit.order is None else [ranks_of(*_contents(_selected(rows, [unit.order]))[0])[kept]]
     order = kept[np.lexsort((exact, _shuffled(mixed), *by, slot[kept]))]
     counts = np.bincount(slot[order], minlength=len(listed)).astype(np.int64)
     if unit.most is not None and counts.max(initial=0) > unit.most:
@@ -95,13 +95,26 @@ def check_rows(data: Any, unit: Unit) -> None:
         raise DataError(f"""Persons have several rows each, by {unit.name!r}, and the dataset is no table.
             Pass a data frame of pandas or polars, a pyarrow Table, or a dict of arrays.""")
     known = names_of(data)
+    of(data).count(data)  # refuses columns of different lengths
     for name in (unit.name, *filter(None, [unit.order]), *unit.once):
         if name not in known:
-            raise DataError(f"""The dataset has no column {name!r}, which unit= names. Its columns are
+            index = form is not None and name in frames.index_names(data)
+            hint = " It is the index: use reset_index()." if index else ""
+            raise DataError(f"""The dataset has no column {name!r}, which unit= names.{hint} Its columns are
                 {known!r}.""")
     if form is not None and _columns.kind_of(_column(data, unit.name)) not in _KINDS:
         raise DataError(f"""The column {unit.name!r} has no identifiers: they are integers or strings. Convert
             it, as with astype(str).""")
+
+
+def identifier_kind(data: Any, unit: Unit) -> str:
+    """Return whether identifiers are a "number" or a "text" by the dtype of their column; "" if unknown."""
+    if type(data) is dict:
+        dtype = getattr(data[unit.name], "dtype", np.dtype(object))
+        kind = {"i": "int", "u": "int", "f": "float", "U": "text"}.get(dtype.kind)
+    else:
+        kind = _columns.kind_of(_column(data, unit.name))
+    return {"int": "number", "float": "number", "text": "text"}.get(str(kind), "")
 
 
 # --- identifiers ------------------------------------------------------------------------------
@@ -209,16 +222,16 @@ def _mixed(rows: Any, kept: NDArray[np.intp], key: bytes) -> tuple[Words, Words]
     is missing. The second tells integers apart that are the same float.
     """
     found, exact = (np.zeros(len(kept), dtype=np.uint64) for _ in range(2))
-    for at, (values, missing) in enumerate(_contents(rows)):
+    for name, (values, missing) in zip(names_of(rows), _contents(rows), strict=True):
         own = values[kept].reshape(len(kept), math.prod(values.shape[1:]))
         for part in range(own.shape[1]):
-            salt = np.uint64(int.from_bytes(_digest(key, b"column", b"%d %d" % (at, part))[:8]))
+            salt = np.uint64(int.from_bytes(_digest(key, b"column", f"{part} {name}".encode())[:8]))
             words = _words(own[:, part], key)
             if missing is not None:
                 words = np.where(missing[kept], _MISSING, words)
-            found = _shuffled(found ^ words ^ salt)
+            found ^= _shuffled(words ^ salt)  # in any order of columns
             if own.dtype.kind in "iumM":
-                exact = _shuffled(exact ^ own[:, part].astype(np.int64).view(np.uint64) ^ salt)
+                exact ^= _shuffled(own[:, part].astype(np.int64).view(np.uint64) ^ salt)
     return found, exact
 
 
@@ -306,9 +319,11 @@ def _shuffled(words: Words) -> Words:
     return mixed
 
 
-def _ranks(rows: Any, name: str) -> NDArray[np.intp]:
-    """Return the rank of each row by a column: equal values have one rank, missing ones come last."""
-    values, missing = _contents(_selected(rows, [name]))[0]
+def ranks_of(values: NDArray[Any], missing: NDArray[Any] | None) -> NDArray[np.intp]:
+    """Return the rank of each row by a column: equal values have one rank, missing ones come last.
+
+    Numbers and dates are ordered as such, also among objects. Then come strings, and then everything else.
+    """
     if values.dtype.kind not in "biufmM":
         keys = [_sortable(value) for value in values.tolist()]
         ranked = {each: at for at, each in enumerate(sorted(set(keys)))}

@@ -6,6 +6,7 @@ from typing import Any
 from privatize.data import schema as schemas
 from privatize.data.schema import AlignedSchema, ArraySchema, FrameSchema, ListSchema, PersonsSchema, Schema
 from privatize.data.support import is_fixed, split
+from privatize.data.units import identifiers
 
 # Kinds of columns that can be converted to each other.
 _NUMBERS, _STRINGS = ("int", "float"), ("text", "category", "object")
@@ -29,7 +30,8 @@ def mismatch(own: Schema, drawn: Schema, support: Any) -> str | None:
     """
     if isinstance(own, PersonsSchema) and isinstance(drawn, PersonsSchema) and own.unit == drawn.unit:
         ends = {own.unit.name: None, **support} if isinstance(support, dict) else support
-        return mismatch(own.inner, drawn.inner, ends)
+        problem = mismatch(own.inner, drawn.inner, ends)
+        return problem and problem.replace("table(..., frame=", "people(..., frame=")
     if isinstance(own, AlignedSchema) and isinstance(drawn, AlignedSchema):
         if own.keys == drawn.keys:
             return _parts_mismatch(own, drawn, support)
@@ -132,8 +134,12 @@ def _names_mismatch(own: FrameSchema, drawn: FrameSchema) -> str | None:
         advice = _advice(less, more, own)
         return f"The dataset lacks the columns {less!r} that the sampler draws{advice}"
     if more:
+        hint = ""
+        for found in identifiers(more)[:1]:
+            hint = f""" {found!r} looks as if it identified people: if a person may have several rows, keep
+                it, and use samplers.people(P, unit={found!r}, rows=...)."""
         return f"""The dataset has the columns {more!r}, which the sampler does not draw. Pass only
-            data[{theirs!r}], or add them to the sampler."""
+            data[{theirs!r}], or add them to the sampler.{hint}"""
     if ours != theirs:
         return f"""The dataset's columns are {ours!r}, and the sampler draws them in the order {theirs!r}.
             Pass data[{theirs!r}]."""

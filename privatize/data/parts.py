@@ -12,7 +12,7 @@ import numpy as np
 from privatize.data import frames
 from privatize.data.clipping import is_missing, objects
 from privatize.data.columns import Array, Column, kind_of, values_of
-from privatize.data.persons import Persons
+from privatize.data.persons import COUNTS, Persons
 from privatize.data.support import coordinate, split
 
 
@@ -25,7 +25,7 @@ def parts_of(data: Any) -> list[tuple[Any, Any]] | None:
     [('age', [31, 62]), ('sex', ['F', 'M'])]
     """
     if type(data) is Persons:
-        return [("rows of a person", data.counts), *(parts_of(data.rows) or [])]
+        return [(COUNTS, data.counts), *(parts_of(data.rows) or [])]
     if isinstance(data, dict):
         return list(data.items())
     if isinstance(data, tuple):

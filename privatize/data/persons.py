@@ -17,6 +17,8 @@ from privatize.data.units import Unit
 from privatize.errors import DataError
 
 Counts = NDArray[np.int64]
+COUNTS = "rows of a person"
+"""What the number of rows of each person is called, beside the columns."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ _PEOPLE = (
     "person|patient|user|customer|client|respondent|participant|subject|household|employee|student|pupil"
 )
 _ALONE = f"id|ids|pid|uid|uuid|guid|ssn|mrn|identifier|email|{_PEOPLE}"
-_NUMBERED = f"(?:{_PEOPLE}|case|member|account|nhs|client)[ _.-]?(?:id|no|nr|num|number|key|code)"
+_NUMBERED = f"(?:{_PEOPLE}|case|member|account|nhs)[ _.-]?(?:id|no|nr|num|number|key|code)"
 _IDENTIFIER = re.compile(rf"(?:^|[ _.-])(?:{_ALONE}|{_NUMBERED})\d*$")
 
 

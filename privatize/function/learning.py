@@ -125,10 +125,12 @@ def _noisy(made: Design | PeopleDesign, box: Box) -> Learned | LearnedParts:
         [grid.laplace(own, 2.0, group.epsilon, np.ones(len(own), dtype=bool)) for own, group in parts]
     )
     if isinstance(made, PeopleDesign) and isinstance(found, LearnedParts) and made.compared:
-        raw = made.agreement(box.value, medians_of(found, made.compared))
-        moved = 1.0 + 2.0 * len(made.compared)
-        noisy = grid.laplace(raw, moved, made.epsilon, np.ones(len(raw), dtype=bool))
-        return replace(found, shared=alike(noisy, moved / made.epsilon, made.within.shared))
+        medians, chance = medians_of(found, made.compared)
+        if medians:
+            raw, moved = made.agreement(box.value, medians), 2.0 * len(medians)
+            noisy = grid.laplace(raw, moved, made.epsilon, np.ones(len(raw), dtype=bool))
+            shared = alike(noisy, moved / made.epsilon, chance, made.within.shared)
+            return replace(found, shared=shared)
     return found
 
 

@@ -11,14 +11,13 @@ from privatize.data import records
 from privatize.data.clipping import Array, convert_values
 from privatize.data.columns import Column, array_of
 from privatize.data.parts import edited, leaves_of
+from privatize.data.persons import COUNTS, Persons
 from privatize.data.support import is_pair, unwrap
 from privatize.errors import SamplerError
 from privatize.samplers.base import KINDS, Kind, Rng, Traits, draw, kind, support_of
 from privatize.samplers.parameters import Frozen, chosen
 
 Draw = Callable[[int], Any]
-COUNTS = "rows of a person"
-"""The label of the number of rows of each person, beside the columns that persons draw."""
 RATE = 0.25  # the smallest share of records that thinning may keep
 
 
@@ -296,7 +295,14 @@ def fitting(change: Any, sampler: Any) -> Change:
     if getattr(sampler, "independent", True) is False and change.thinned:
         raise SamplerError(f"""{sampler!r} draws records that share a parameter, and a record that is drawn
             again would have another one. Use a change that swaps values.""")
-    few = leaves_of(drawn_by(sampler, 100, np.random.default_rng(0)), support_for(sampler))
+    drawn = drawn_by(sampler, 100, np.random.default_rng(0))
+    if isinstance(drawn, Persons):
+        raise SamplerError(f"""{sampler!r} draws persons with several rows each, who cannot be changed here.
+            Change the samplers that it is made of.""")
+    if COUNTS in change.columns or (change.thinned and isinstance(drawn, dict) and COUNTS in drawn):
+        raise SamplerError(f"""{change!r}: of persons, neither the number of rows is changed nor persons are
+            left out. Use a change that spreads, swaps or adds values of columns.""")
+    few = leaves_of(drawn, support_for(sampler))
     unknown = sorted(change.columns - {label for label, _, _ in few})
     if unknown:
         raise SamplerError(f"""{change!r} names {unknown[0]!r}, which is no column of P. The columns are

@@ -14,9 +14,11 @@ import numpy as np
 from privatize.data.clipping import Array, absent_in, are_integers
 from privatize.data.columns import Column
 from privatize.data.parts import leaves_of
+from privatize.data.persons import COUNTS, Persons
 from privatize.data.support import OneOf, coordinate, is_pair, unwrap
+from privatize.errors import SamplerError
 from privatize.samplers.base import KINDS, Kind, origin_of, traits_of
-from privatize.samplers.change import COUNTS, RATE, Change, drawn_by, is_one_of, support_for
+from privatize.samplers.change import RATE, Change, drawn_by, is_one_of, support_for
 
 MOST_MEMBERS = 8  # of a family, for categories
 MORE = 0.1  # the share of values that become 0, or missing: more costs noise and covers no more real data
@@ -122,6 +124,9 @@ class Seen:
         width = sum(column.values.size for _, column, _ in leaves_of(few, support)) // 2
         self.size = min(most, max(256, 2**22 // max(width, 1)))
         drawn = drawn_by(sampler, self.size, np.random.default_rng(0))
+        if isinstance(drawn, Persons):
+            raise SamplerError(f"""{sampler!r} draws persons with several rows each, and it is not known how
+                it may be changed. Pass a list of samplers of your own: sampler=[P1, P2].""")
         # The number of rows of persons is changed by itself, see `PeopleDistribution.family`.
         self.leaves = [_Leaf(*each) for each in leaves_of(drawn, support) if each[0] != COUNTS]
         # If columns are independent, swapping values has the same law as thinning records, and is faster.

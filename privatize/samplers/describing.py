@@ -14,7 +14,7 @@ from privatize.data import support as domains
 from privatize.data.clipping import Array, is_missing
 from privatize.data.columns import Column
 from privatize.data.parts import leaves_of, numbers_of
-from privatize.data.persons import Persons
+from privatize.data.persons import COUNTS, Persons
 from privatize.display.cards import Card
 from privatize.display.charts import Chart, Layer, axes, onto, svg
 from privatize.display.figures import figure
@@ -113,7 +113,7 @@ def describe(sampler: Sampler, n: int, seed: int) -> Description:
     leaves = leaves_of(drawn, support_of(sampler), every=True)
     if type(drawn) is Persons:
         ends = 0 if drawn.unit.empty else 1, drawn.unit.most or int(drawn.counts.max())
-        leaves.insert(0, ("rows of a person", Column(drawn.counts), ends))
+        leaves.insert(0, (COUNTS, Column(drawn.counts), ends))
     columns = ((label, Column(_typed(column.array())), inside) for label, column, inside in leaves)
     rows = (_row(*each) for column in columns for each in itertools.islice(numbers_of(*column), 50))
     return Description(repr(sampler), count, seed, tuple(rows))

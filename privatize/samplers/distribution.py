@@ -179,6 +179,10 @@ class Distribution(Kind, abc.ABC):
         members = [("P", self), *((change.words, self.changed(change)) for change in family_changes(self))]
         return Family.of(members, f"{_show(self)}.family()")
 
+    def alternatives(self) -> Iterator[tuple[str, "Distribution"]]:
+        """Yield other P, in words, that a stress test tries beside changes of columns."""
+        yield from ()
+
     def fixed(self, *, size: int) -> "Distribution":
         """Return the same distribution for data that grows, of which `size` records are used.
 

@@ -5,7 +5,7 @@ each, as with records. Of a person's rows one is counted, chosen at random: with
 be as many times larger as a person may have rows.
 
 How alike the rows of a person are is learned from two rows of each: whether both are on the same side of the
-median that was learned before.
+median that was learned before, more often than by chance.
 """
 
 import hashlib
@@ -24,12 +24,15 @@ from privatize.data.persons import Persons, names_of
 from privatize.data.support import is_pair, unwrap
 from privatize.errors import SamplerError
 from privatize.noise.quantile import shares
+from privatize.planning.numbers import as_float
 from privatize.samplers.designs import Counted, Design, design
 from privatize.samplers.histograms import Vector
 from privatize.samplers.learned import Learned
 from privatize.samplers.people import PeopleDistribution
 
 _PARTS = ("rows", "person", "visit")
+_INFORMATIVE = 0.25  # how often two independent rows must differ in a column, at least
+_MOST_ALIKE = 0.95  # so that rows of a person still differ
 
 
 @dataclass(frozen=True)
@@ -62,8 +65,8 @@ class LearnedParts:
     @classmethod
     def of_facts(cls, facts: Mapping[str, Any], within: PeopleDistribution) -> "LearnedParts":
         """Return what facts of a learned P make within the same P again; refuse what does not fit."""
-        known = {name: getattr(within, name) for name in _PARTS if getattr(within, name) is not None}
-        if set(facts) != {*known, "shared"} or not 0 <= facts["shared"] <= 1:
+        known = _parts(within)
+        if set(facts) != {*known, "shared"} or not 0 <= as_float(facts["shared"]) <= 1:
             raise SamplerError(f"What was stored of a learned P does not fit {within!r}. Learn it again.")
         made = {name: Learned.of_facts(facts[name], known[name]) for name in known}
         return cls(within, made, float(facts["shared"]))
@@ -103,7 +106,7 @@ class PeopleDesign:
 
     def counts(self, persons: Persons) -> list[Vector]:
         """Return how many persons are in each cell of each group."""
-        found = self.parts["rows"].counts([persons.counts])
+        found = self.parts["rows"].counts([persons.counts]) if "rows" in self.parts else []
         starts = np.cumsum(persons.counts) - persons.counts
         some = np.flatnonzero(persons.counts)
         # A fresh and secret choice: the first row by a column is not like the others.
@@ -121,15 +124,19 @@ class PeopleDesign:
     def learned(self, noisy: Sequence[Vector]) -> LearnedParts:
         """Return the P that noisy counts speak for; how alike rows are stays as it was."""
         left, made = list(noisy), {}
+        # Who has no rows is counted with the number of rows, and nowhere else.
+        nobody = max(0, round(float(left[0][0]))) if "rows" in self.parts and self.within.unit.empty else 0
         for name, part in self.parts.items():
-            made[name], left = part.learned(left[: len(part.groups)]), left[len(part.groups) :]
+            own = part if name == "rows" else replace(part, n=max(1, part.n - nobody))
+            made[name], left = own.learned(left[: len(part.groups)]), left[len(part.groups) :]
         return LearnedParts(self.within, made, self.within.shared)
 
     def agreement(self, persons: Persons, medians: Mapping[str, Any]) -> Vector:
-        """Return how many persons have two rows, and how many more agree than not, for each column.
+        """Return k for each person who has two rows; and in how many of k columns more rows agree than not.
 
         Two rows of each person are chosen at random. They agree in a column if both are above the median, or
-        both are not. Replacing a person moves the first count by one at most, and each of the others by two.
+        both are not. A person adds k to the first number, and -k to k to the second; or nothing to both, with
+        fewer rows. So replacing a person moves both together by 2k at most.
         """
         rng = np.random.Generator(np.random.PCG64(secrets.randbits(128)))
         some = np.flatnonzero(persons.counts > 1)
@@ -137,29 +144,44 @@ class PeopleDesign:
         one = rng.integers(counts)
         other = (one + 1 + rng.integers(counts - 1)) % counts
         both = [records.take(persons.rows, starts + at) for at in (one, other)]
-        found = [float(len(some))]
+        agree = 0
         for name, median in medians.items():
             above = [np.asarray(_column(rows, name) > median) for rows in both]
-            found.append(float(2 * np.count_nonzero(above[0] == above[1]) - len(some)))
-        return np.array(found)
+            agree += int(np.count_nonzero(above[0] == above[1]))
+        asked = len(medians) * len(some)
+        return np.array([float(asked), float(2 * agree - asked)])
 
 
-def medians_of(learned: LearnedParts, names: Sequence[str]) -> dict[str, Any]:
-    """Return the median of each of some columns of a row, under what was learned: it is private already."""
-    drawn = learned.learned["visit"].drawn(4096, np.random.default_rng(0))
-    return {name: np.sort(drawn[name].values)[2048] for name in names}
+def medians_of(learned: LearnedParts, names: Sequence[str]) -> tuple[dict[str, Any], float]:
+    """Return medians of columns of a row, and how often two independent rows agree, by what was learned.
 
-
-def alike(noisy: Vector, scale: float, least: float) -> float:
-    """Return how alike the rows of a person are, from noisy counts of agreement: rather too much.
-
-    Two normal deviates of correlation r agree with probability 1/2 + arcsin(r) / π. So r follows from the
-    difference of both counts over the number of persons; where rows are copies of each other it is larger
-    than need be.
+    Columns in which nearly all rows are on one side of the median say nothing, and are left out.
     """
-    persons = max(float(noisy[0]), 1.0)
-    share = min(max((float(each) + scale) / persons for each in noisy[1:]), 1.0)
-    return max(least, math.ceil(20 * math.sin(math.pi / 2 * max(share, 0.0))) / 20)
+    drawn = learned.learned["visit"].drawn(4096, np.random.default_rng(0))
+    found, chances = {}, []
+    for name in names:
+        values = drawn[name].values
+        middle = np.sort(values)[len(values) // 2]
+        above = float(np.mean(values > middle))
+        if 2 * above * (1 - above) > _INFORMATIVE:
+            found[name] = middle
+            chances.append(1 - 2 * above * (1 - above))
+    return found, float(np.mean(chances)) if chances else 1.0
+
+
+def alike(noisy: Vector, scale: float, chance: float, before: float) -> float:
+    """Return how alike the rows of a person are, from noisy counts of agreement.
+
+    It is the correlation of normal deviates that agree as often: with probability 1/2 + arcsin(r) / π, if by
+    chance they agree half of the time. The scale of the noise is added once: too little is the worse mistake
+    for sums. If the counts are mostly noise, it stays what P says.
+    """
+    asked, more = (float(each) for each in noisy)
+    if asked < 3 * scale:
+        return before
+    agreeing = ((more + scale) / asked + 1) / 2
+    share = min(max((agreeing - chance) / (1 - chance), 0.0), 1.0)
+    return max(before, min(math.ceil(20 * math.sin(math.pi / 2 * share)) / 20, _MOST_ALIKE))
 
 
 def _column(rows: Any, name: str) -> Any:
@@ -178,7 +200,7 @@ def design_people(
     if within.rows is None or within.dependent():
         raise SamplerError(f"""P cannot be learned within {within!r}, because a function makes columns of it.
             Use tables of columns that are independent of each other, and learn which go together=.""")
-    known = {name: getattr(within, name) for name in _PARTS if getattr(within, name) is not None}
+    known = _parts(within)
     columns = {name: ["value"] if name == "rows" else list(part.supports) for name, part in known.items()}
     for what, names in (*(("together", pair) for pair in together), ("atoms", list(atoms))):
         unknown = [each for each in names if not any(each in own for own in columns.values())]
@@ -196,6 +218,14 @@ def design_people(
         mine = {each: values for each, values in atoms.items() if each in own}
         made[name] = design(known[name], n, part, pairs, mine, epsilon)
     return PeopleDesign(within, made, compared, last)
+
+
+def _parts(within: PeopleDistribution) -> dict[str, Any]:
+    """Return the distributions that are learned: not that of a number of rows which all persons have."""
+    known = {name: getattr(within, name) for name in _PARTS if getattr(within, name) is not None}
+    if within.unit.most == within.least:
+        known.pop("rows", None)
+    return known
 
 
 def _compared(within: PeopleDistribution) -> tuple[str, ...]:

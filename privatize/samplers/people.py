@@ -9,14 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.data import frames
+from privatize.data.clipping import objects
 from privatize.data.columns import Column
-from privatize.data.persons import Persons, expanded
+from privatize.data.grouping import ranks_of
+from privatize.data.persons import COUNTS, Persons, expanded
 from privatize.data.support import unwrap
 from privatize.data.units import UNDECLARED, Unit, as_unit
 from privatize.errors import SamplerError, SettingsError
 from privatize.planning.numbers import as_float
 from privatize.samplers.base import Kind, Rng, Traits, kind, name_of, some, support_of
-from privatize.samplers.change import COUNTS, has_columns
+from privatize.samplers.change import has_columns
 from privatize.samplers.changes import family_changes
 from privatize.samplers.distribution import Distribution, as_part
 from privatize.samplers.families import Family
@@ -86,8 +88,9 @@ def people(
     part = _visit(visit, rows, support, frame or "pandas")
     if isinstance(rows, int | np.integer) and not isinstance(rows, bool):
         rows = choice([int(rows)])
-    counts = None if rows is None else as_part(as_sampler(rows))
-    attributes = None if person is None else as_part(as_sampler(person))
+    numbers = "a number or a sampler of integers: integers(1, 12)"
+    counts = None if rows is None else _part(rows, "rows", numbers)
+    attributes = None if person is None else _part(person, "person", "a table: table(sex=..., born=...)")
     if attributes is not None and not has_columns(attributes):
         raise SamplerError(f"person={person!r} is not a table: table(sex=..., born=integers(1920, 2010)).")
     share = as_float(shared)
@@ -96,6 +99,9 @@ def people(
             table.""")
     low, high = (1, None) if counts is None else _ends(counts)
     once = tuple(attributes.supports) if attributes is not None else ()
+    if isinstance(unit, Unit):
+        raise SamplerError(f"""people(unit={unit!r}): pass the name, unit={unit.name!r}. The number of rows
+            and their order are most= and order= of people().""")
     try:
         made_unit = Unit(unit, high if most is None else most, order, once, empty=low == 0)
     except SettingsError as error:
@@ -106,6 +112,14 @@ def people(
     made = PeopleDistribution(part, made_unit, counts, attributes, share, cast("Frame", chosen))
     made.check()
     return made
+
+
+def _part(given: Any, name: str, what: str) -> Any:
+    """Return the sampler that an argument is, or refuse it."""
+    try:
+        return as_part(as_sampler(given))
+    except SamplerError:
+        raise SamplerError(f"people({name}={given!r}) is not {what}.") from None
 
 
 def _visit(visit: Any, rows: Any, support: Any, frame: Frame) -> Any:
@@ -164,6 +178,9 @@ class Trajectory(Kind):
         values = {name: column.listed() for name, column in persons.items()}
         made = [self._rows({name: each[at] for name, each in values.items()}, rng) for at in range(n)]
         counts = np.array([len(next(iter(each.values()))) for each in made], dtype=np.int64)
+        if n and not counts.all():
+            raise SamplerError(f"""{name_of(self.function)}(person, rng) returned no rows. Everybody has at
+                least one row here; to draw people without rows use a table, and rows=integers(0, 12).""")
         names = list(made[0]) if made else []
         if any(list(each) != names for each in made):
             raise SamplerError(f"""{name_of(self.function)}() returns other columns for other persons. It must
@@ -252,6 +269,11 @@ class PeopleDistribution(Distribution):
     def _support(self) -> Any:
         return {name: support for name, support in self.supports.items() if name != COUNTS}
 
+    @property
+    def least(self) -> int:
+        """The smallest number of rows that is drawn, as far as that is known."""
+        return 1 if self.rows is None else _ends(self.rows)[0]
+
     def dependent(self) -> bool:
         """Tell whether a column of it is made from others by a function."""
         tables = (part for part in (self.visit, self.person) if isinstance(part, _Table))
@@ -261,11 +283,15 @@ class PeopleDistribution(Distribution):
         """Refuse persons that cannot be drawn, and columns with the same name."""
         drawn = self.drawn(20, np.random.default_rng(0))
         once = [] if self.person is None else list(self.person.supports)
-        visits = [] if isinstance(self.visit, Trajectory) else list(self.visit.supports)
+        visits = list(self.visit.supports)
+        if isinstance(self.visit, Trajectory):
+            persons = {name: drawn[name] for name in once}
+            visits = list(self.visit.drawn(persons, 20, np.random.default_rng(0))[1])
         known = [self.unit.name, *once, *visits]
         twice = [name for name in known if known.count(name) > 1]
-        if twice:
-            raise SamplerError(f"people(): the column {twice[0]!r} is there twice.")
+        if twice or COUNTS in known:
+            raise SamplerError(f"""people(): the column {(twice or [COUNTS])[0]!r} is there twice. Rename
+                one.""")
         if self.unit.order is not None and self.unit.order not in drawn:
             raise SamplerError(f"""people(order={self.unit.order!r}): there is no such column. The columns are
                 {[name for name in drawn if name != COUNTS]!r}.""")
@@ -293,15 +319,21 @@ class PeopleDistribution(Distribution):
         members = [("P", self), *((change.words, self.changed(change)) for change in family_changes(self))]
         return Family.of([*members, *self._other_rows()], f"{self!r}.family()")
 
+    def alternatives(self) -> Iterator[tuple[str, Distribution]]:
+        """Yield the same P with persons whose rows are all alike: they do not average out."""
+        if self.rows is not None and self.unit.most != 1 and self.shared < 1:
+            yield "all rows of a person are alike", replace(self, shared=1.0)
+
     def _other_rows(self) -> Iterator[tuple[str, Distribution]]:
         """Yield the same P with another number of rows for each person, and with rows that are more alike."""
         if not isinstance(self.rows, Distribution):
             return
-        if self.unit.most != 1:
-            yield "the rows of a person are more alike", replace(self, shared=(1 + self.shared) / 2)
+        yield from self.alternatives()
+        if self.shared:
+            yield "the rows of a person are independent", replace(self, shared=0.0)
         for change in family_changes(self.rows):
-            if change.spread:
-                words = f"the number of rows is {change.words.removeprefix('`value` is ')}"
+            if not change.added:
+                words = change.words.replace("`value`", "the number of rows")
                 yield words, replace(self, rows=self.rows.changed(change))
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
@@ -359,12 +391,10 @@ def _by_person(slots: NDArray[Any], values: NDArray[Any]) -> NDArray[np.intp]:
 
 def _ranks(column: Column) -> NDArray[Any]:
     """Return what the rows of a person are ordered by: values, with missing ones last."""
-    values = column.values if column.categories is None else np.asarray(column.listed(), dtype=object)
-    if values.dtype.kind == "O":
-        values = np.unique([str(value) for value in values.tolist()], return_inverse=True)[1]
-    if column.missing is None:
-        return values
-    return np.where(column.missing, len(values), np.unique(values, return_inverse=True)[1])
+    if column.categories is None and column.missing is None and column.values.dtype.kind in "biuM":
+        return column.values
+    values = column.values if column.categories is None else objects(column.listed())
+    return ranks_of(values, column.missing)
 
 
 # --- which unit P, data and functions have ----------------------------------------------------
@@ -403,4 +433,7 @@ def declared_unit(given: Any, sampler: Any, what: str) -> Any:
     if (unit and unit.name) != (own and own.name):
         raise SettingsError(f"""{what}(unit={unit and unit.name!r}): P draws people by {own and own.name!r}.
             Leave unit= out, which is then P's.""")
+    if unit is not None and unit not in (own, Unit(unit.name)):
+        raise SettingsError(f"""{what}(unit={unit!r}): P says {own!r}. Where there is a P, the number of rows
+            and their order are arguments of samplers.people(): set them there, and leave unit= out.""")
     return own

@@ -113,6 +113,18 @@ def test_unsealed_rows_and_persons_are_not_mixed(tmp_path):
         assert len(budget.history()) == 1
 
 
+def test_a_mixed_total_is_found(tmp_path):
+    """An earlier version of the library does not know persons, and would add up both."""
+    budget = opened(tmp_path / "ledger.db")
+    for _ in range(2):
+        mean()(seal(ROWS, name="visits", sampler=P, budget=budget))
+    assert budget.verify() == budget.spent
+    with budget.ledger.transaction() as run:
+        run("UPDATE charges SET unit = 'record' WHERE number = 2")
+    with pytest.raises(LedgerError, match="do not add up"):
+        budget.verify()
+
+
 def test_a_refused_answer_decides_nothing(tmp_path):
     """A misspelt unit that nobody has paid for would be there for ever."""
     budget = opened(tmp_path / "ledger.db", epsilon=0.5)

@@ -296,8 +296,19 @@ def test_persons_without_rows_must_be_listed():
         seal(visits(), name="a", unit=None, persons=["x"])
     everybody = [f"{SENTINEL}-{at}" for at in range(150)]
     assert f.release(seal(visits(), name="a", sampler=law, persons=everybody)).n == 150
+    with pytest.raises(SettingsError, match="rows=samplers"):
+        seal(visits(), name="a", sampler=P, persons=everybody)
     with pytest.raises(DataError, match="rows=samplers"):
-        privatize(**OPTIONS, sampler=P)(per_visit)(seal(visits(), name="a", sampler=P, persons=everybody))
+        privatize(**OPTIONS, sampler=P)(per_visit)(seal(visits(), name="a", unit="id", persons=everybody))
+    for wrong, message in ((range(5), "persons= has numbers"), (visits(), "a list of"), ([], "a list of")):
+        with pytest.raises(SettingsError, match=message):
+            seal(visits(), name="a", unit="id", persons=wrong)
+    # Without a P they may be listed, too: who has no rows adds nothing.
+    total = privatize(epsilon=1e4, unit=Unit("id", most=9))(
+        additive(lambda d: d["day"], average=False, bounds=(0, 40))
+    )
+    listed = seal(visits(), name="b", unit=Unit("id", most=9), persons=everybody)
+    assert abs(total(listed) - visits()["day"].sum()) < 5 and total.release(listed).n == 150
 
 
 def test_a_part_of_a_budget_is_refused():
@@ -328,6 +339,44 @@ def test_persons_as_p_draws_them_are_no_data():
     """Nobody would have cut their rows."""
     with pytest.raises(DataError, match=r"data\.frame"):
         privatize(**OPTIONS, sampler=P)(per_visit)(P.draw(9, np.random.default_rng(0)))
+
+
+def test_a_function_of_persons_may_return_one_number_for_each():
+    """What everybody writes for a share of people counted those with one row only: 15 of 281."""
+    unit, data = Unit("id", most=9), visits()
+    costly = privatize(epsilon=1e4, unit=unit)(
+        additive(lambda d: d.groupby("id")["cost"].max() > 100, average=False, bounds=(0, 1))
+    )
+    assert abs(costly(data) - (data.groupby("id")["cost"].max() > 100).sum()) <= 1
+
+
+def test_a_warning_that_is_an_error_is_shown():
+    """Whoever runs with -W error would be told that the data cannot be read."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UnitWarning, match="pass unit='id'"):
+            seal(visits(), name="a")
+
+
+def test_columns_of_different_lengths_are_refused():
+    """A value that belongs to nobody would be left out, without a word."""
+    for rows in (2, 5):
+        data = {"id": np.arange(3), "cost": np.zeros(rows)}
+        with pytest.raises(DataError, match="aligned"):
+            seal(data, name="a", unit="id")
+        with pytest.raises(DataError, match="aligned"):
+            privatize(epsilon=1, mechanism=Blocks(0.0, 1.0), unit="id")(per_visit)(data)
+
+
+def test_messages_lead_to_the_unit():
+    """Whoever drops the identifier, as told, would protect rows only."""
+    with pytest.raises(DataError, match=r"keep it, and use samplers\.people"):
+        privatize(**OPTIONS, sampler=VISIT)(per_visit)(visits()[["id", "cost", "day"]])
+    f = privatize(**OPTIONS, sampler=P)(per_visit)
+    with pytest.raises(DataError, match="It is the index"):
+        f(visits().set_index("id"))
+    with pytest.raises(DataError, match=r"people\(\.\.\., frame='polars'\)"):
+        f(pl.from_pandas(visits()))
 
 
 def test_sealing_shows_nothing_if_it_fails():

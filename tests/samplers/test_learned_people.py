@@ -10,7 +10,7 @@ from privatize import Budget, learn, learning_error, samplers, seal
 from privatize.data.grouping import group
 from privatize.data.units import Unit
 from privatize.errors import SamplerError
-from privatize.samplers.learned_people import LearnedParts, design_people
+from privatize.samplers.learned_people import LearnedParts, alike, design_people
 from tests.cases import for_each
 from tests.data.test_grouping import visits
 
@@ -63,7 +63,7 @@ def test_how_alike_rows_are_is_learned():
 
 
 def test_agreement_moves_as_the_noise_expects():
-    """The noise is for one person who moves the first count by one, and each of the others by two."""
+    """The noise is for one person, who moves both numbers together by twice the number of columns."""
     design = design_people(WITHIN, 40, 1.0, [], {})
     assert design.compared == ("cost", "day")
     data, unit = visits().drop(columns="kind"), Unit("id", most=8, once=("sex",))
@@ -74,8 +74,44 @@ def test_agreement_moves_as_the_noise_expects():
         other = {"id": "p003", "cost": costs, "day": [0, 4, 0, 4, 0][:rows], "sex": "F"}
         both = pd.concat([data[data["id"] != "p003"], pd.DataFrame(other)])
         moved = np.abs(design.agreement(group(both, unit, bytes(32)), {"cost": 4.5, "day": 2}) - before)
-        assert moved[0] <= 1 and (moved[1:] <= 2).all()
+        assert moved.sum() <= 4
     assert sum(each.epsilon for each in design.groups) + design.epsilon <= 1
+
+
+def test_chance_is_no_likeness():
+    """A column of zeros, or one with few values, would make everybody's rows the same."""
+    rng, n = np.random.default_rng(3), 3000
+    ids = np.repeat(np.arange(n), 3)
+    for values, law in (
+        (np.where(rng.random(3 * n) < 0.9, 0.0, rng.uniform(0, 9, 3 * n)), s.uniform(0, 9)),
+        (rng.integers(0, 3, 3 * n), s.integers(0, 2)),
+    ):
+        within = s.people(s.table(value=law, frame="dict"), unit="id", rows=s.integers(1, 4))
+        assert learn({"id": ids, "value": values}, within=within, epsilon=2).shared <= 0.15
+    # Counts that are mostly noise say nothing.
+    assert alike(np.array([10.0, 10.0]), 50.0, 0.5, 0.2) == 0.2
+    assert alike(np.array([1000.0, 1000.0]), 1.0, 0.5, 0.0) == 0.95
+
+
+def test_people_without_rows_count_once():
+    """What is in rows would be diluted by those who have none: .095 zeros were learned where .47 are."""
+    rng, n = np.random.default_rng(4), 5000
+    rows = np.where(rng.random(n) < 0.8, 0, 2)
+    ids = np.repeat(np.arange(n), rows)
+    cost = np.where(rng.random(len(ids)) < 0.5, 0.0, rng.uniform(1, 9, len(ids)))
+    within = s.people(s.table(cost=s.uniform(0, 9), frame="dict"), unit="id", rows=s.integers(0, 3))
+    people = seal({"id": ids, "cost": cost}, name="a", sampler=within, persons=range(n))
+    drawn = learn(people, epsilon=20).draw(4000, np.random.default_rng(0))
+    assert abs((drawn.frame["cost"] == 0).mean() - 0.5) < 0.1
+    assert abs((drawn.counts == 0).mean() - 0.8) < 0.05
+
+
+def test_one_number_of_rows_is_not_learned():
+    """A part of epsilon would be spent on what is known."""
+    within = s.people(VISIT, unit="id", rows=3)
+    assert set(design_people(within, 100, 1.0, [], {}).parts) == {"visit"}
+    data = visits(100).drop(columns=["kind", "sex"])
+    assert learn(data, within=within, epsilon=3).draw(5, np.random.default_rng(0)).counts.tolist() == [3] * 5
 
 
 def test_too_little_epsilon_is_said_of_the_whole():

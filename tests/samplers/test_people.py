@@ -5,11 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from privatize import privatize, samplers
+from privatize import configure, privatize, samplers
 from privatize.data import records
+from privatize.data.grouping import group
 from privatize.data.persons import Persons
 from privatize.data.units import UNDECLARED, Unit
-from privatize.errors import SamplerError, SettingsError
+from privatize.errors import FragileEstimateWarning, SamplerError, SettingsError
 from privatize.samplers.people import declared_unit, unit_of
 from tests.cases import for_each
 
@@ -125,7 +126,8 @@ def test_a_family_has_other_numbers_of_rows():
     P = eval(CASES[2])
     family = P.family()
     words = "\n".join(family.names)
-    assert "rows of a person are more alike" in words and "`born`" in words and "half as frequent" in words
+    assert "all rows of a person are alike" in words and "`born`" in words and "half as frequent" in words
+    assert "rows of a person are independent" in words and "of the number of rows" in words
     wide = s.people(VISIT, unit="id", rows=s.integers(1, 40)).family()
     assert "the number of rows is half as spread out" in "\n".join(wide.names)
     for member in (*family, *wide):
@@ -133,6 +135,50 @@ def test_a_family_has_other_numbers_of_rows():
         assert drawn.unit in (P.unit, Unit("id", most=40)) and len(drawn) == 40
         if drawn.unit.once:
             assert drawn.frame.groupby("id")["born"].nunique().max() == 1
+
+
+def test_rows_are_ordered_as_private_ones_are():
+    """What is calibrated would have its rows in another order than what is released."""
+    laws = [s.categorical([1, 2, 10]), s.choice([10, 2, 1]), s.choice(["b", "a"]), s.uniform(-1, 1)]
+    laws += [s.dates("2025-01-01", "2025-02-01"), s.with_missing(s.integers(0, 20), 0.3), s.boolean()]
+    for law in laws:
+        for frame in ("pandas", "dict"):
+            visit = s.table(at=law, x=s.uniform(0, 1), frame=frame)
+            drawn = s.people(visit, unit="id", rows=s.integers(1, 5), order="at").draw(60, rng())
+            made = group(drawn.frame, drawn.unit, bytes(32))
+            assert sorted(map(tuple, by_person(made))) == sorted(map(tuple, by_person(drawn)))
+
+
+def by_person(persons):
+    """Return what each person's rows are ordered by, as strings."""
+    column = [str(value) for value in np.asarray(persons.frame["at"]).tolist()]
+    ends = np.cumsum(persons.counts)
+    return [column[start:stop] for start, stop in zip(ends - persons.counts, ends, strict=True)]
+
+
+def test_persons_are_changed_by_their_parts():
+    """A change would take rows from people, or give one person two sexes."""
+    P = eval(CASES[1])
+    for change in (
+        s.Change(spread=[("rows of a person", 2, 3, True)]),
+        s.Change(thinned=[("sex", ["F"], 0.5)]),
+    ):
+        with pytest.raises(SamplerError, match="of persons"):
+            P.changed(change)
+    both = s.mixture([P, P])
+    with pytest.raises(SamplerError, match="Change the samplers that it is made of"):
+        both.changed(s.Change(swapped=[("sex", ["F"], ["M"], [1])]))
+    with pytest.raises(SamplerError, match="Pass a list of samplers"):
+        both.family()
+
+
+def test_a_stress_test_tries_persons_whose_rows_are_alike():
+    """Independent rows average out: more than half of real people were beyond, and nothing said so."""
+    P = s.people(s.table(cost=s.uniform(0, 100), frame="dict"), unit="id", rows=8)
+    f = privatize(epsilon=1, gamma=0.05, sampler=P, seed=1)(lambda d: float(d["cost"].mean()))
+    configure(stress=True)
+    with pytest.warns(FragileEstimateWarning, match="all rows of a person are alike"):
+        f.estimate(n=60)
 
 
 def test_they_are_described():
@@ -160,6 +206,12 @@ def test_they_are_described():
         (lambda: s.people(VISIT, unit="id", rows=s.integers(1, 2), frame="records"), "frame='records'"),
         (lambda: s.people(walk, unit="id", rows=s.integers(1, 2)), "has no use here"),
         (lambda: s.people(lambda person, rng: 5, unit="id"), "returned a int"),
+        (lambda: s.people(lambda person, rng: {"a": []}, unit="id"), "returned no rows"),
+        (lambda: s.people(lambda person, rng: {"id": [1]}, unit="id"), "'id' is there twice"),
+        (lambda: s.people(VISIT, unit="id", rows=(1, 40)), "a number or a sampler of integers"),
+        (lambda: s.people(VISIT, unit="id", rows=3, person={"a": 1}), "is not a table"),
+        (lambda: s.people(VISIT, unit=Unit("id", most=3), rows=3), "pass the name, unit='id'"),
+        (lambda: s.people({"rows of a person": s.uniform(0, 1)}, unit="id", rows=3), "there twice"),
         (lambda: s.people(lambda person, rng: {"a": [1], "b": [1, 2]}, unit="id"), "different lengths"),
         (lambda: eval(CASES[0]).map(np.exp), "Change the distribution of a row"),
         (lambda: eval(CASES[0])["cost"], "Change the distribution of a row"),
@@ -189,7 +241,7 @@ def test_two_units_that_differ_are_refused():
     assert unit_of(s.mixture([P, P])) == P.unit and unit_of(VISIT) is None and unit_of(None) is None
     assert declared_unit(UNDECLARED, P, "f") == declared_unit("id", P, "f") == P.unit
     assert declared_unit(None, VISIT, "f") is None and declared_unit(UNDECLARED, VISIT, "f") is UNDECLARED
-    for unit, law in (("id", VISIT), ("other", P), (None, P)):
+    for unit, law in (("id", VISIT), ("other", P), (None, P), (Unit("id", most=5), P)):
         with pytest.raises(SettingsError, match="unit="):
             privatize(epsilon=1, gamma=0.1, sampler=law, unit=unit)
 
