@@ -83,7 +83,11 @@ def verify(run: Run, budget: str) -> None:
     for people, unit in run(
         "SELECT DISTINCT people, unit FROM charges WHERE budget = ? AND purpose <> 'declaration'", budget
     ):
-        for name in json.loads(people) or [""]:
+        try:
+            names = json.loads(people) or [""]
+        except (TypeError, ValueError):  # the charge itself is damaged, which is found elsewhere
+            names = []
+        for name in names if isinstance(names, list) else []:
             if found.setdefault(name, unit) != unit:
                 raise LedgerError(f"""The ledger is damaged: in the budget {budget!r}, answers about
                     {name or "unsealed data"} protect a {found[name]} and a {unit}, which do not add up.""")
