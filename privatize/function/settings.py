@@ -160,6 +160,7 @@ class Settings:
         law = "that of sealed data" if self.sampler is None else repr(self.sampler)
         rows = [
             ("promise", promise(self.epsilon, self.delta, self.gamma or 0.0, words)),
+            *([("a record is", self.in_words)] if self.in_words else []),
             ("mechanism", repr(self.mechanism)),
             *([("P", law), ("private records", clipped)] if needs_p else []),
             *([] if self.plan is None else self._cost(self.plan)),
@@ -194,6 +195,12 @@ class Settings:
     def record(self) -> Any:
         """What a record is: a person by a `Unit`, a row (None), or UNDECLARED."""
         return declared_unit(self.unit, self.sampler, "privatize")
+
+    @property
+    def in_words(self) -> str:
+        """What a record is, in words, if people have several rows; empty if it is a row."""
+        unit = self.record
+        return f"a person with all their rows, by {unit.name!r}" if isinstance(unit, Unit) else ""
 
     @property
     def default(self) -> bool:

@@ -281,6 +281,7 @@ class _Subject:
             ("private data", ", ".join(self.function.definition.binding.names)),
             ("other arguments", others),
             ("mechanism", repr(s.mechanism)),
+            ("a record is", s.in_words),
             ("P, one record", repr(s.sampler) if self.function.definition.proven is None else ""),
             ("private records", clip if self.function.definition.proven is None else ""),
             ("timeout", "" if s.timeout is None else f"{s.timeout:g} s for a pair"),
