@@ -30,7 +30,7 @@ import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -187,6 +187,18 @@ def visits(n: int = 800) -> Panel:
     P = samplers.people(visit, unit="patient_id", rows=samplers.integers(1, 30), person=person)
     asked = {"value": "cost", "time": "day", "limit": 1000.0, "half": lambda d: d["sex"] == "M"}
     return panel("visits", frame, P, **asked)
+
+
+def loyal(n: int = 500) -> Panel:
+    """Return made-up customers who always pay the same, 12 times each: their rows do not average out."""
+    rng = np.random.default_rng(4)
+    who = np.repeat(np.arange(n), 12)
+    paid = rng.uniform(0, 1000, n)[who]
+    frame = pd.DataFrame({"customer": who, "day": rng.integers(1, 366, len(who)), "paid": paid})
+    visit = samplers.table(day=samplers.integers(1, 365), paid=samplers.uniform(0, 1000), frame="dict")
+    P = samplers.people(visit, unit="customer", rows=12)
+    asked = {"value": "paid", "time": "day", "limit": 900.0, "half": lambda d: d["day"] > 182}
+    return panel("loyal customers", frame, P, **asked)
 
 
 def questions(asked: Panel) -> dict[str, Function]:
@@ -354,6 +366,7 @@ def covered(asked: Panel, times: int) -> Iterable[list[str]]:
     others, people = everybody[:left_out], everybody[left_out:]
     parts = [asked.P, *(learned(asked, people, epsilon) for epsilon in LEARNED)]
     ways = [way for law in parts for way in (law, None if law is None else law.family())]
+    ways.append(None if parts[-1] is None else replace(parts[-1], shared=0.0))
     for name, function in questions(asked).items():
         real = gaps(function, asked.unit, people, others, times)
         shown = ("" if law is None else compared(function, law, len(people), real) for law in ways)
@@ -365,7 +378,8 @@ def coverage(quick: bool) -> None:
     print("\nCoverage: share of real gaps beyond Δ̂ (γ=0.05, ! if more), and Δ̂ over their 95% quantile")
     heads = ["bounds", "bounds+family"]
     heads += [f"learned {epsilon:g}{more}" for epsilon in LEARNED for more in ("", "+family")]
-    for asked in (wages(), sleep(), visits(400)):
+    heads.append(f"learned {LEARNED[-1]:g}, independent rows")
+    for asked in (wages(), sleep(), visits(400), loyal()):
         if asked is not None:
             n, counts = len(asked.people), [len(each[asked.value]) for each in asked.people]
             print(f"\n{asked.name}: {n} persons with {min(counts)} to {max(counts)} rows, {asked.P!r}")
