@@ -1,7 +1,7 @@
 """Noise where it hurts least: one scale for all numbers of an answer, or one for each.
 
 Prints, for three answers, the scale of the Laplace noise of each number (or group of numbers) with
-scaled=None, "total" and "relative".
+scaled="none", "total", "relative" and "auto".
 
     python examples/scaled.py           # the figures of docs/learners.md
     python examples/scaled.py --quick   # fewer pairs
@@ -84,7 +84,8 @@ def main() -> None:
         )
         print("| scaled | " + " | ".join(groups) + " | sum |")
         print("|---|" + "---:|" * (len(groups) + 1))
-        for scaled in (None, "total", "relative"):
+        ways: tuple[Any, ...] = ("none", "total", "relative", "auto")
+        for scaled in ways:
             private = privatize(
                 mechanism=Laplace(scaled=scaled),
                 epsilon=1,
@@ -97,10 +98,12 @@ def main() -> None:
             )(function)
             data = sampler.draw(N, np.random.default_rng(0))
             release = private.release(*(data if names else (data,)))
-            count = max(group.stop for group in groups.values())
-            scales = np.broadcast_to(release.scale, count)
+            own = release.scale  # in the form of the answer; of a model, by attribute
+            scales = np.hstack(
+                [np.ravel(each) for each in (own.values() if isinstance(own, dict) else [own])]
+            )
             shown = " | ".join(f"{scales[group].max():.2g}" for group in groups.values())
-            print(f"| {'one for all' if scaled is None else scaled} | {shown} | {scales.sum():.3g} |")
+            print(f"| {scaled} | {shown} | {scales.sum():.3g} |")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@
 
     PrivatizeWarning (UserWarning)
     ├── NotRememberedWarning           an estimate cannot be remembered for the next call
+    ├── UninformativeWarning           an answer would be mostly noise
     ├── FragileEstimateWarning         an estimate hangs on an assumption of P
     ├── UnitWarning                    people may have several rows, and nobody has said so
     ├── StoreWarning                   remembered estimates cannot be read or written
@@ -262,6 +263,10 @@ class UnsharedBudgetWarning(PrivatizeWarning):
 
 class InsecureNoiseWarning(PrivatizeWarning):
     """Noise comes from a seed, so nothing is private. For tests only."""
+
+
+class UninformativeWarning(PrivatizeWarning):
+    """Some numbers of an answer have so much noise that they say little more than P does."""
 
 
 class FragileEstimateWarning(PrivatizeWarning):

@@ -27,6 +27,9 @@ from privatize.data import frames
 from privatize.data.persons import Persons
 from privatize.identity.declared import declare
 from privatize.mechanisms.base import l1, l2
+from privatize.mechanisms.choosing import PilotPairs, choose
+from privatize.mechanisms.matrix import MatrixWeighted
+from privatize.mechanisms.shapes import Shape
 from privatize.mechanisms.weighted import Weighted
 
 FILE = Path(__file__).parent / "golden.json"
@@ -307,12 +310,18 @@ def without_signs(sampler, data):
 def mechanism_cases():
     """Yield mechanisms of every kind, with what they measure."""
     gap = np.array([3.0, -4.0, 0.25, 1e-12])
-    gaps = np.array([[1.0, 0.0, 8.0], [3.0, 0.0, 2.0], [0.0, 0.0, 64.0]])
+    steps = np.array([[1.0, 0.0, 8.0], [3.0, 0.0, 2.0], [0.0, 0.0, 64.0], [2.0, 0.0, -32.0]])
+    seen = PilotPairs(
+        steps, np.array([[9.0, 4.0, 80.0], [5.0, 4.0, 10.0], [1.0, 5.0, 640.0], [7.0, 4.0, 3.0]])
+    )
+    shape = Shape("total", (0, -3, 1, 2))
     tables = {"x": np.array([0.5, 0.25]), "y": np.array([1.0, 0.0])}
-    for made in (Laplace(), Laplace(scaled="total"), Laplace(scaled="relative")):
-        yield made, [made.norm(gap), made.weights(gaps), Weighted(made, (0, -3, 1, 2)).norm(gap)]
-    for made in (Gaussian(), Gaussian(scaled="total"), Gaussian(calibration="classic", scaled="relative")):
-        yield made, [made.norm(gap), made.weights(gaps), Weighted(made, (0, -3, 1, 2)).norm(gap)]
+    for made in (Laplace(), Laplace(scaled="none"), Laplace(scaled="total"), Laplace(scaled="relative")):
+        yield made, [made.norm(gap), choose(made, seen).encoded, Weighted(made, shape).norm(gap)]
+    for made in (Gaussian(scaled="total"), Gaussian(calibration="classic", scaled="relative")):
+        yield made, [made.norm(gap), choose(made, seen).encoded, Weighted(made, shape).norm(gap)]
+    for made in (Gaussian(), Gaussian(scaled="matrix", error=[[1.0, 0.0], [0.0, 2.0]])):
+        yield made, [made.norm(gap), MatrixWeighted(made, Shape("matrix", (0, -1), (3, 1, 2))).norm(gap[:2])]
     for norm in ("range", "sup"):
         made = Exponential(["x", "y"], norm=norm)
         scores = made.evaluate(lambda data, s0, response: tables[response].sum() + data + s0, True)(2.0, 1)

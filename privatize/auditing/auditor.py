@@ -26,6 +26,7 @@ from privatize.function.asking import questions
 from privatize.function.private_function import PrivateFunction
 from privatize.function.question import Question
 from privatize.mechanisms.exponential import Exponential
+from privatize.mechanisms.matrix import MatrixWeighted
 from privatize.mechanisms.weighted import weighted
 from privatize.planning.divergence import transfer
 from privatize.planning.numbers import as_integer
@@ -127,6 +128,10 @@ def audit(
     )
 
 
+def _unchanged(vector: Vector) -> Vector:
+    return vector
+
+
 def _several(under: Sequence[Any]) -> list[Any]:
     """Return all samplers of a list; of a family, every member."""
     return [member for other in map(as_sampler, under) for member in members_of(other)]
@@ -163,7 +168,7 @@ class _Auditor:
     @functools.cached_property
     def mechanism(self) -> Any:
         """The mechanism, with the weights that it was calibrated with."""
-        return weighted(self.asked.settings.mechanism, self.sensitivity.weights)
+        return weighted(self.asked.settings.mechanism, self.sensitivity.shape)
 
     def measure(self, sampler: Any, at: int) -> tuple[Evaluator, Vector]:
         """Return an evaluator of fresh pairs from one distribution, and their gaps."""
@@ -215,6 +220,7 @@ class _Auditor:
 
         Releases and answers are divided by the scale of each number's noise, and so also by the weights: in
         these units all numbers have the same noise. Scales are rounded to powers of two: division is exact.
+        Correlated noise is transformed to noise that is not.
         """
         settings, sensitivity = self.asked.settings, self.sensitivity
         size = min(NUMBERS, sensitivity.structure.size)
@@ -223,7 +229,11 @@ class _Auditor:
         chosen = within[np.argsort(gaps[within])[-2 if releases else len(within) :]].tolist()
         promise = {"epsilon": settings.epsilon, "delta": settings.delta}
         limits: dict[str, Any] = promise | {"releases": releases, "alpha": self.alpha / max(1, len(chosen))}
-        scale = self.mechanism.scale(sensitivity.value, *promise.values())
+        whole, transform, scaling = sensitivity.whole, _unchanged, self.mechanism
+        if isinstance(self.mechanism, MatrixWeighted):  # every transformed number has the same noise
+            whole = np.full(len(whole), bool(whole.any()))
+            transform, scaling = self.mechanism.transformed, settings.mechanism
+        scale = scaling.scale(sensitivity.value, *promise.values())
         release = functools.partial(
             self.mechanism.release, sensitivity=sensitivity.value, **promise, whole=sensitivity.whole
         )
@@ -234,9 +244,9 @@ class _Auditor:
             except Exception as error:  # although it worked before
                 raise CalibrationError(f"""The function failed on fresh pair {index}, on which it worked
                     before.""") from error
-            shown = None if isinstance(settings.mechanism, Exponential) else Units.of(scale, a, b)
+            shown = None if isinstance(settings.mechanism, Exponential) else Units.of(scale, a, b, transform)
             # Answers from a finite set may repeat, even if they are private.
-            repeats = shown is None or (sensitivity.whole | shown.hidden(a, b))[shown.compared]
+            repeats = shown is None or (whole | shown.hidden(a, b))[shown.compared]
             gap = float(gaps[index])
             found.append(tell_apart(release, a, b, gap=gap, discrete=repeats, shown=shown, **limits))
         return found

@@ -276,30 +276,36 @@ def _normal_delta(sigma: float, epsilon: float) -> float:
 
 @dataclass(frozen=True)
 class Units:
-    """Which numbers of releases are compared, and in which units: the scale of each number's noise."""
+    """Which numbers of releases are compared, and in which units: the scale of each number's noise.
+
+    Where the noise of numbers is correlated, releases are transformed first, so that it is not.
+    """
 
     powers: NDArray[np.int64]
     compared: NDArray[np.int64]
+    transform: Callable[[Vector], Vector] = np.asarray
 
     @classmethod
-    def of(cls, scale: Any, a: Vector, b: Vector) -> Self:
+    def of(cls, scale: Any, a: Vector, b: Vector, transform: Callable[[Vector], Vector] = np.asarray) -> Self:
         """Return the units for these scales; of many numbers, those that differ most are compared."""
+        a, b = transform(a), transform(b)
         known = np.asarray(scale, dtype=np.float64)
         # A user's own mechanism may have a scale of another shape.
         finite = np.nan_to_num(np.broadcast_to(known if known.shape in ((), a.shape) else 1.0, a.shape))
         powers = np.frexp(finite)[1].astype(np.int64)
         differ = np.abs(_divided(a, powers) - _divided(b, powers))
-        return cls(powers, np.sort(np.argsort(-differ, kind="stable")[:NUMBERS]))
+        return cls(powers, np.sort(np.argsort(-differ, kind="stable")[:NUMBERS]), transform)
 
     def __call__(self, vector: Vector) -> Vector:
         """Return the numbers that are compared, in units of their noise."""
         if len(vector) != len(self.powers):  # a mechanism may release fewer numbers, or more
             return vector
-        return _divided(vector, self.powers)[self.compared]
+        return _divided(self.transform(vector), self.powers)[self.compared]
 
     def hidden(self, a: Vector, b: Vector) -> NDArray[np.bool_]:
         """Tell which numbers are so large that floats are too far apart there to show the noise."""
-        largest = np.maximum(np.abs(_divided(a, self.powers)), np.abs(_divided(b, self.powers)))
+        a, b = (_divided(self.transform(each), self.powers) for each in (a, b))
+        largest = np.maximum(np.abs(a), np.abs(b))
         return np.asarray(np.spacing(largest) > 0.5)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from privatize.calibration.order_statistic import order_statistic, widened
 from privatize.calibration.sensitivity import Sensitivity
+from privatize.calibration.spread import largest as widest
 from privatize.display.cards import Card
 from privatize.errors import CalibrationError
 from privatize.outputs.containers import Dict
@@ -29,10 +30,10 @@ class FamilySensitivity(Sensitivity):
         """Return the largest of several estimates that have norm, coins and plan in common."""
         first = members[0][1]
         for name, each in members:
-            if (each.weights, each.norm, each.coin_seed) != (first.weights, first.norm, first.coin_seed):
+            if (each.shape, each.norm, each.coin_seed) != (first.shape, first.norm, first.coin_seed):
                 raise ValueError(f"The member {name!r} was measured in another norm, or with other coins.")
             # The weights belong to numbers by their place, so that even the order of keys must be the same.
-            kinds = [kind_of(found.structure, bool(first.weights)) for found in (first, each)]
+            kinds = [kind_of(found.structure, first.shape.kind != "none") for found in (first, each)]
             if kinds[0] != kinds[1]:
                 raise CalibrationError(f"""The function returns outputs of different structure under the
                     members {members[0][0]!r} and {name!r} of the family. Keys, labels, types and shapes are
@@ -47,6 +48,7 @@ class FamilySensitivity(Sensitivity):
         failed = max((each for _, each in members), key=lambda each: each.failed)
         own = {each.name: getattr(largest, each.name) for each in fields(Sensitivity)}
         own |= {"value": largest.value if largest.jitter else wider, "jitter": noise}
+        own |= {"spread": widest([each.spread for _, each in members])}
         return cls(**own | {"failed": failed.failed, "cause": failed.cause, "members": tuple(members)})
 
     def _worst(self, read: Callable[[Sensitivity], Any]) -> Any:

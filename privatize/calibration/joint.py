@@ -6,31 +6,31 @@ with T ≤ Δ̂ has Gᵢ ≤ wᵢ·Δ̂ for all i at once: one γ for all of the
 
 import math
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from privatize.calibration.evaluators.joint import exponent_of, weight_of
 from privatize.calibration.family_estimate import kind_of
 from privatize.calibration.norms import Norm
 from privatize.calibration.order_statistic import SMALLEST, floor_of
+from privatize.calibration.pilot import divides, pooled_pairs
 from privatize.calibration.sensitivity import Sensitivity
+from privatize.calibration.spread import Spread
 from privatize.display.cards import Card
 from privatize.errors import CalibrationError, InfiniteSensitivityError, PlanError, ZeroSensitivityError
-from privatize.mechanisms.base import Mechanism, complete
+from privatize.mechanisms.base import Mechanism
+from privatize.mechanisms.choosing import PilotPairs, choose
+from privatize.mechanisms.shapes import Shape
 from privatize.mechanisms.weighted import weighted
 from privatize.outputs.structure import Structure
 from privatize.planning.plan import Plan
 
 Weights = tuple[tuple[int, ...], ...]
-"""For each function the exponent of its weight (see `weight_of`), and then, if its mechanism is scaled, the
-weight of each of its numbers as a power of two."""
+"""For each function the exponent of its weight (see `weight_of`), and then how its noise is divided among its
+numbers: an encoded `Shape`."""
 _LARGEST = 1e290  # weights are between this and its inverse
 
 
 def learned_weights(
-    mechanism: Mechanism, steps: list[NDArray[np.float64]], floor: float | None
+    mechanism: Mechanism, found: list[PilotPairs], floor: float | None
 ) -> tuple[int, ...] | None:
     """Return the weights of one function, from the gaps of a pilot; None if it never moved and has no floor.
 
@@ -38,20 +38,20 @@ def learned_weights(
     ----------
     mechanism : Mechanism
         Has the norm.
-    steps : list of array of shape (pairs, numbers)
-        For each P of a family the differences of the outputs.
+    found : list of PilotPairs
+        For each P of a family what the pairs have shown.
     floor : float or None
         The function's `min_sensitivity`.
     """
-    own: Any = mechanism
-    within = tuple(own.weights(np.abs(np.concatenate(steps)))) if complete(mechanism).scaled else ()
-    norm = Norm(weighted(mechanism, within).norm)
+    several = divides(mechanism) and found[0].steps.shape[1] > 1
+    shape = choose(mechanism, pooled_pairs(found)) if several else Shape()
+    norm = Norm(weighted(mechanism, shape).norm)
     # The largest over the family: under each of its P the function must not stand out.
-    size = max(float(norm.gaps(each).max(initial=0.0)) for each in steps)
-    size = max(size, floor_of(floor, within) or 0.0)
+    size = max(float(norm.gaps(each.steps).max(initial=0.0)) for each in found)
+    size = max(size, floor_of(floor, shape) or 0.0)
     if not size > 0:
         return None
-    return (exponent_of(min(max(size, 1 / _LARGEST), _LARGEST)), *within)
+    return (exponent_of(min(max(size, 1 / _LARGEST), _LARGEST)), *shape.encoded)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,6 +132,15 @@ def shares(
     return tuple(_share(found, at, *own, structure=nodes[at]) for at, own in enumerate(each))
 
 
+def _part(found: Sensitivity, at: int) -> Spread | None:
+    """Return the spread of one function's numbers."""
+    if found.spread is None:
+        return None
+    sizes = [node.size for node in found.structure.items]  # type: ignore[attr-defined]
+    start = sum(sizes[:at])
+    return Spread(found.spread.deviations[start : start + sizes[at]], found.spread.count)
+
+
 def _share(
     found: Sensitivity,
     at: int,
@@ -141,18 +150,19 @@ def _share(
     *,
     structure: Structure,
 ) -> Share:
-    weight, within = weight_of(weights[0]), weights[1:]
+    weight, shape = weight_of(weights[0]), Shape.of(weights[1:])
     # A measured G/w is rounded: no more than two units of its last place are lost there and here.
     value = math.nextafter(found.value * weight * (1 + 2.0**-50), math.inf)
-    value = max(value, floor_of(floor, within) or 0.0, SMALLEST)
+    value = max(value, floor_of(floor, shape) or 0.0, SMALLEST)
     if not value < math.inf:
         what = f"The joint estimate of {found.value:.3g} is beyond every float in the unit of a question."
         raise InfiniteSensitivityError(what, failed=found.failed, m=found.m, k=found.k)
     own = {each.name: getattr(found, each.name) for each in fields(Sensitivity)}
     gaps = found.gaps * weight
     gaps.setflags(write=False)
-    own |= {"value": value, "norm": Norm(weighted(mechanism, within).norm).label, "gaps": gaps}
-    own |= {"structure": structure, "weights": within, "min_sensitivity": floor, "stress": None}
+    own |= {"value": value, "norm": Norm(weighted(mechanism, shape).norm).label, "gaps": gaps}
+    own |= {"structure": structure, "shape": shape, "min_sensitivity": floor, "stress": None}
+    own |= {"spread": _part(found, at)}
     members = tuple(
         (name, _share(each, at, weights, mechanism, floor, structure=each.structure.items[at]))  # type: ignore[attr-defined]
         for name, each in found.members

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from privatize.mechanisms import Bernstein, Exponential, Gaussian, Laplace
 from privatize.mechanisms.base import l1, l2, sizes, sup
+from privatize.mechanisms.matrix import MatrixWeighted
 from privatize.mechanisms.weighted import Weighted
 
 Vector = NDArray[np.float64]
@@ -18,7 +19,7 @@ SLACK = 2.0**-47
 
 NORMS: dict[str, Callable[[Vector], float]] = {"l1": l1, "l2": l2, "sup": sup}
 # Their own classes only: a subclass may measure in another way.
-_OURS = (Laplace, Gaussian, Exponential, Bernstein, Weighted)
+_OURS = (Laplace, Gaussian, Exponential, Bernstein, Weighted, MatrixWeighted)
 
 
 class Norm:
@@ -70,6 +71,18 @@ class Norm:
             if found is None:
                 found = np.array([float(self.function(step)) for step in steps])
             return np.where(found >= 0, found, math.inf)
+
+    def bound(self, errors: Vector) -> float:
+        """Return a bound on the norm of any difference whose numbers are at most these.
+
+        Norms grow with the size of every number, or are half the range of differences: they are largest for
+        errors with equal signs, or with different ones. A matrix has a bound of its own.
+        """
+        owner = self.function.__self__ if isinstance(self.function, MethodType) else None
+        if isinstance(owner, MatrixWeighted):
+            return owner.bound(errors)
+        signs = np.where(np.arange(errors.size) % 2, -1.0, 1.0)
+        return float(self.gaps(np.stack([errors, signs * errors])).sum())
 
     def slack(self, a: Any, b: Any) -> float:
         """Return by how much rounding may change the gap of two outputs."""

@@ -7,15 +7,16 @@ import numpy as np
 from privatize.calibration.checks import ROUNDING
 from privatize.calibration.norms import Vector
 from privatize.errors import InfiniteSensitivityError, NotReproducibleError, ZeroSensitivityError
+from privatize.mechanisms.shapes import Shape
 from privatize.planning.plan import Plan
 
 SMALLEST = 1e-300
 """The smallest estimate, since smaller floats lose digits."""
 
 
-def floor_of(given: float | None, weights: tuple[int, ...]) -> float | None:
-    """Return a floor in the norm of the gaps: no weight is above 1, so divide by the smallest."""
-    return None if given is None else math.ldexp(given, -min(weights, default=0))
+def floor_of(given: float | None, shape: Shape) -> float | None:
+    """Return a floor in the norm of the gaps, in which the noise has this shape."""
+    return None if given is None else shape.floor(given)
 
 
 def widened(value: float, noise: float) -> float:

@@ -66,7 +66,7 @@ class Proven(ABC):
                 noise is added to its numbers. Use Laplace(), which is the default, or Gaussian() with a
                 delta.""")
         own: BaseMechanism = complete(mechanism)
-        if own.scaled is not None:
+        if own.scaled not in ("auto", "none"):
             raise SettingsError(f"""scaled={own.scaled!r} has no use here: weights come from pairs that are
                 drawn from P, and a function with bounds of its own needs no P. Leave it out.""")
         own.check(epsilon, delta)

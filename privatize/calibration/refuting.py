@@ -31,6 +31,7 @@ from privatize.display.cards import Card, Shown
 from privatize.errors import BoundError, ExecutionError, SettingsError
 from privatize.execution.choose import check_timeout
 from privatize.execution.job import Cause, SpanResult
+from privatize.mechanisms.shapes import Shape
 from privatize.outputs.structure import Structure
 from privatize.planning.numbers import as_integer
 from privatize.samplers import Sampler, draw
@@ -92,7 +93,8 @@ class ProvenBound(Shown):
     gamma: ClassVar[float] = 0.0
     average_gamma: ClassVar[float] = 0.0
     unlucky: ClassVar[float] = 0.0
-    weights: ClassVar[tuple[int, ...]] = ()
+    shape: ClassVar[Shape] = Shape()
+    spread: ClassVar[None] = None
 
     @functools.cached_property
     def whole(self) -> NDArray[np.bool_]:

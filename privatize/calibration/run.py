@@ -11,10 +11,11 @@ import numpy as np
 
 from privatize.calibration import capacity
 from privatize.calibration.checks import check_drift, check_each, check_sums
-from privatize.calibration.evaluators.base import Evaluator
+from privatize.calibration.evaluators.base import ANSWERS, MOST_NUMBERS, Evaluator
 from privatize.calibration.evaluators.joint import JointEvaluator
 from privatize.calibration.evaluators.summed import SummedEvaluator
 from privatize.calibration.norms import Vector
+from privatize.calibration.spread import Spread
 from privatize.calibration.stress import Tried
 from privatize.calibration.user_warnings import show
 from privatize.errors import ExecutionError, InfiniteSensitivityError, PlanError
@@ -22,12 +23,14 @@ from privatize.execution.choose import executor
 from privatize.execution.job import Cause, Refused, Span, SpanResult
 from privatize.execution.progress import bar
 from privatize.execution.span_queue import SpanQueue
+from privatize.mechanisms.shapes import Shape
 from privatize.outputs.structure import Structure
 from privatize.planning.plan import Plan
 
 _log = logging.getLogger("privatize.sensitivity")
 _SAVED_EVERY = 0.5  # seconds between two writes to the store
 _MOST_PAIRS = 10**8  # whose gaps take 800 MB
+_FEW = 8  # answers that show how far they are spread
 _MOST_CHARACTERS = 500  # of a cause that are stored
 # What to do about a failure, by the kind of its cause.
 REMEDIES = {
@@ -118,7 +121,7 @@ class Memory:
         The plans read from these gaps, this one included, the first one first.
     save : callable
         ``save(start, gaps, structure)`` is called with new gaps, every now and then; with ``weights=`` if
-        there are some.
+        noise is divided among numbers.
     note : callable
         ``note(plan)`` is called before a further plan is read from the gaps.
     checked : int
@@ -126,9 +129,11 @@ class Memory:
     jitter : float
         The largest difference by rounding that was seen between two runs of the function.
     weights : list of int or None
-        Weights of the output's numbers, as powers of two.
+        How noise is divided among the output's numbers: an encoded `Shape`.
     agree : callable
         ``agree(weights)`` returns the weights that everybody with these gaps uses.
+    spread : Spread or None
+        How far answers are spread over datasets from P.
     cause : str
         Why the first of the failed pairs failed.
     tried : Tried or None
@@ -144,6 +149,7 @@ class Memory:
     jitter: float = 0.0
     weights: list[int] | None = None
     agree: Callable[[list[int]], list[int]] = list
+    spread: Spread | None = None
     cause: str = ""
     tried: Tried | None = None
 
@@ -159,12 +165,12 @@ class Run:
         How many pairs, and how many may fail.
     memory : Memory or None
         What is known already, and where to save new gaps.
-    weights : tuple of int
-        Weights to save with the gaps, if there are any.
+    shape : Shape
+        How noise is divided among numbers, which is saved with the gaps.
     """
 
     def __init__(
-        self, evaluator: Evaluator, plan: Plan, memory: Memory | None, weights: tuple[int, ...] = ()
+        self, evaluator: Evaluator, plan: Plan, memory: Memory | None, shape: Shape | None = None
     ) -> None:
         if plan.m > _MOST_PAIRS:
             what = (
@@ -172,7 +178,9 @@ class Run:
                 f"and stored. Choose a larger gamma or rho, or fewer samples."
             )
             raise PlanError(what, gamma=plan.gamma, m=plan.m, bound=plan.bound)
-        self.evaluator, self.plan, self.memory, self.weights = evaluator, plan, memory, weights
+        self.evaluator, self.plan, self.memory, self.shape = evaluator, plan, memory, shape or Shape()
+        self.answers: dict[int, Vector] = {}
+        evaluator.answers_every = max(1, plan.m // ANSWERS)
         self.known = np.full(plan.m, np.nan)
         self.failed = 0
         self.cause: Cause | None = None
@@ -221,6 +229,20 @@ class Run:
         if isinstance(self.evaluator, JointEvaluator):
             check_each(self.evaluator, exact=exact)
 
+    def spread(self) -> Spread | None:
+        """Return how far answers are spread, remembered or from pairs that were evaluated now."""
+        if self.memory is not None and self.memory.spread is not None:
+            return self.memory.spread
+        evaluator = self.evaluator
+        if evaluator.known_structure.size > MOST_NUMBERS:
+            return None
+        # An earlier process was stopped before it could remember this: evaluate some pairs again.
+        again = [] if len(self.answers) >= _FEW else np.flatnonzero(np.isfinite(self.known))[:_FEW].tolist()
+        for index in (at for at in again if at not in self.answers):
+            with contextlib.suppress(Exception):  # without it the estimate is what it is
+                self.answers[index] = evaluator.answer(index)
+        return Spread.of(self.answers, evaluator.known_structure)
+
     def first_cause(self) -> str:
         """Return why the first of the failed pairs failed, in a few words: it is remembered and shown."""
         known = "" if self.memory is None else self.memory.cause
@@ -233,6 +255,7 @@ class Run:
         self.known[start:stop] = found.gaps
         self._unsaved.append((start, stop))
         self.evaluator.learn(found.structure, found.rounding_noise, found.coordinate_gaps)
+        self.answers.update(found.answers)
         show(found.warned, self._shown)
         failed = int(np.isinf(found.gaps).sum())
         if failed:
@@ -249,7 +272,7 @@ class Run:
         self._saved = time.monotonic()
         if self.memory is None:
             return
-        more = {"weights": list(self.weights)} if self.weights else {}
+        more = {"weights": list(self.shape.encoded)} if self.shape.kind != "none" else {}
         for start, stop in _joined(spans):
             self.memory.save(start, self.known[start:stop], self.evaluator.learned.structure, **more)
 

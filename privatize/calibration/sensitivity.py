@@ -26,16 +26,18 @@ from privatize.calibration.gaps_chart import gaps_chart
 from privatize.calibration.global_rng import level, unwind
 from privatize.calibration.norms import NORMS, Vector
 from privatize.calibration.order_statistic import SMALLEST, floor_of, order_statistic, times, widened
+from privatize.calibration.pilot import Member, learn_shape, pilot_size
 from privatize.calibration.run import Collector, Memory, Run
+from privatize.calibration.spread import Spread
 from privatize.calibration.stress import Stress, Tried
 from privatize.calibration.stress_run import stress_test
-from privatize.calibration.weights import Member, learn_weights
 from privatize.data.schema import Schema
 from privatize.display.cards import Card, Shown
 from privatize.display.figures import round_up
 from privatize.errors import PlanError, SettingsError
 from privatize.execution.choose import check_timeout
-from privatize.mechanisms.weighted import Weighted
+from privatize.mechanisms.shapes import NONE, Shape
+from privatize.mechanisms.weighted import weighted
 from privatize.outputs.structure import Structure
 from privatize.planning.dkw import band, running_band
 from privatize.planning.numbers import as_integer
@@ -69,8 +71,10 @@ class Sensitivity(Shown):
         dataclasses, frames, models) are left.
     schema : Schema
         The schema of the datasets.
-    weights : tuple of int
-        Weights of the output's numbers, as powers of two, if the mechanism is scaled.
+    shape : Shape
+        How noise is divided among the numbers of the output.
+    spread : Spread or None
+        How far each number is spread over datasets from P.
     fit : Fit or None
         The check of P on the people themselves by which the estimate was widened.
     cause : str
@@ -96,7 +100,8 @@ class Sensitivity(Shown):
     schema: Schema | None
     min_sensitivity: float | None = None
     jitter: float = 0.0
-    weights: tuple[int, ...] = ()
+    shape: Shape = NONE
+    spread: Spread | None = None
     fit: Any = None
     cause: str = ""
     stress: Stress | None = None
@@ -241,7 +246,7 @@ class Sensitivity(Shown):
             self._looks.append(chosen)  # before anything is shown, even an error
             if self._note is not None:
                 self._note(chosen)
-        value = order_statistic(self.gaps, chosen, floor_of(self.min_sensitivity, self.weights), zero=zero)
+        value = order_statistic(self.gaps, chosen, floor_of(self.min_sensitivity, self.shape), zero=zero)
         value = value and times(widened(value, self.jitter), self.fit.factor if self.fit else 1.0)
         stress = self.stress and self.stress.tried.judged(chosen, value)
         return replace(self, value=value, plan=chosen, stress=stress)
@@ -380,7 +385,8 @@ def estimate_sensitivity(
     label : str, optional
         Name of the function.
     scaled : Laplace or Gaussian, optional
-        A mechanism that is ``scaled``: its norm is used, with weights learned from pairs of their own.
+        A mechanism that divides noise among numbers: its norm is used, with a shape that is learned from
+        pairs of their own.
     around : callable, optional
         Makes a context in which other processes evaluate the pairs.
     stress : bool
@@ -424,13 +430,16 @@ rho=0.00541, bound=tolerance, seed=1)
     collector = Collector(workers, progress, name)
     opened = level()
     try:
-        pooled = None if member is None else member.weights
-        weights = () if scaled is None else learn_weights(make, scaled, own, memory, collector, pooled)
-        norm = Weighted(scaled, weights).norm if weights else norm
+        shape = NONE
+        if scaled is not None:
+            pooled = None if member is None else member.shape
+            learn = functools.partial(learn_shape, make, scaled, seed=own, memory=memory, pooled=pooled)
+            shape = learn(pairs=pilot_size(plan.m), collector=collector, floor=min_sensitivity)
+        norm = norm if shape.kind == "none" else weighted(scaled, shape).norm
         make = functools.partial(make, norm=NORMS[norm] if isinstance(norm, str) else norm)
-        run = Run(make(seed=own), plan, memory, weights)
+        run = Run(make(seed=own), plan, memory, shape)
         gaps = run.gaps(collector)
-        value = order_statistic(gaps, plan, floor_of(min_sensitivity, weights), zero=member is not None)
+        value = order_statistic(gaps, plan, floor_of(min_sensitivity, shape), zero=member is not None)
         if run.evaluator.trusted:
             check_trusted(run.evaluator, gaps, max(value, SMALLEST))
         if not run.evaluator.known_structure.complete:  # it was evaluated elsewhere, or earlier
@@ -465,7 +474,8 @@ def _sensitivity(run: Run, value: float, floor: float | None, tried: Tried | Non
         schema=pairs.schema,
         min_sensitivity=floor,
         jitter=noise,
-        weights=run.weights,
+        shape=run.shape,
+        spread=run.spread(),
         cause=run.first_cause(),
         stress=None if tried is None else tried.judged(run.plan, value),
         _looks=[run.plan] if memory is None else memory.looks,

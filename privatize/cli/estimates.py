@@ -10,9 +10,9 @@ from privatize.cli.showing import columns, one_line
 from privatize.config.policy import policy
 from privatize.display.figures import amount, duration
 from privatize.errors import CalibrationError, SettingsError
+from privatize.function.accuracy import errors_of
 from privatize.function.calibrator import store_of
 from privatize.function.private_function import PrivateFunction
-from privatize.function.release import error_of
 from privatize.mechanisms.exponential import Exponential
 from privatize.mechanisms.weighted import weighted
 from privatize.samplers.base import traits_of
@@ -77,10 +77,10 @@ def _row(function: PrivateFunction[..., Any], n: int, arguments: dict[str, Any])
         return {"n": n, "refused": one_line(error), "kind": type(error).__name__}
     took = round(time.perf_counter() - start, 3)
     s = function.settings
-    mechanism = weighted(s.mechanism, found.weights)
+    mechanism = weighted(s.mechanism, found.shape)
     try:
         # Not error_at(), which would calibrate again if the estimate cannot be remembered.
-        error95 = error_of(s, found, 0.95)
+        error95 = errors_of(s, found, 0.95)
     except SettingsError:  # this mechanism has no such error
         error95 = None
     names = ("m", "k", "gamma", "rho", "bound", "norm", "failed", "looks", "seed")

@@ -149,6 +149,16 @@ def with_numbers(seen: Any, values: list[Any]) -> Any:
     return seen
 
 
+def with_floats(seen: Any, values: list[Any]) -> Any:
+    """Return a frame like another one, with floats in place of its numbers, integers too."""
+    own = _of(seen)
+    places = [at for at, each in enumerate(kinds(seen)) if each in ("int", "float")]
+    for at, column in zip(places, values, strict=True):
+        (floats,) = own.columns(own.assemble([own.from_column(Column(column))], ["x"]))
+        seen = own.with_column(seen, at, floats)
+    return seen
+
+
 def labels(data: Any) -> list[list[str]]:
     """Return the names of the columns and the labels of the first 100 rows, as strings."""
     if _of(data).library == "pandas":

@@ -139,7 +139,9 @@ class SpanResult:
     rounding_noise : float
         The largest difference by rounding that was seen between two evaluations of the same pair.
     coordinate_gaps : dict
-        By the index of a pair: the gap of each number of the output. Empty unless the job needs them.
+        By the index of a pair: how far each number of the output moves. Empty unless the job needs them.
+    answers : dict
+        By the index of a pair: the numbers of the output. Of some pairs, to show how far they are spread.
     warned : list
         Warnings that the function gave, one for each place in the code.
     """
@@ -152,6 +154,7 @@ class SpanResult:
     cause: Cause | None = None
     rounding_noise: float = 0.0
     coordinate_gaps: dict[int, Vector] = field(default_factory=dict)
+    answers: dict[int, Vector] = field(default_factory=dict)
     warned: list[Warned] = field(default_factory=list)
 
     def facts(self) -> Facts:
@@ -166,23 +169,33 @@ class SpanResult:
             bool(self.uses_global_rng),
             None if self.cause is None else self.cause.facts(),
             float(self.rounding_noise),
-            {int(at): np.asarray(step, dtype=float).tobytes() for at, step in self.coordinate_gaps.items()},
+            *(_packed(each) for each in (self.coordinate_gaps, self.answers)),
             [tuple(each) for each in self.warned],
         )
 
     @classmethod
     def of(cls, facts: Facts) -> Self:
         """Return the result that another process has sent as facts."""
-        start, gaps, seconds, structure, uses_global_rng, cause, rounding_noise, steps, warned = facts
+        start, gaps, seconds, structure, uses_global_rng, cause, rounding_noise, *rest = facts
+        steps, answers, warned = rest
         return cls(
             *(start, np.frombuffer(gaps).copy(), seconds),
             None if structure is None else from_json(json.loads(structure)),
             uses_global_rng,
             None if cause is None else Cause(*cause),
             rounding_noise,
-            {index: np.frombuffer(step).copy() for index, step in steps.items()},
+            _unpacked(steps),
+            _unpacked(answers),
             [Warned(*each) for each in warned],
         )
+
+
+def _packed(vectors: dict[int, Vector]) -> dict[int, bytes]:
+    return {int(at): np.asarray(one, dtype=float).tobytes() for at, one in vectors.items()}
+
+
+def _unpacked(vectors: dict[int, bytes]) -> dict[int, Vector]:
+    return {at: np.frombuffer(one).copy() for at, one in vectors.items()}
 
 
 class Packable(Protocol):

@@ -78,7 +78,7 @@ class Gauge:
         )
         beyond, at = np.zeros((len(FACTORS), len(rows)), dtype=bool), 0
         for asked, found in zip(self.asked, self.found, strict=True):
-            d, norm = found.structure.size, Norm(weighted(asked.settings.mechanism, found.weights).norm)
+            d, norm = found.structure.size, Norm(weighted(asked.settings.mechanism, found.shape).norm)
             gaps = norm.gaps(rows[:, at : at + d] - rows[:, at + d : at + 2 * d])  # of failures: infinity
             beyond |= np.array([gaps > times(found.value, factor) for factor in FACTORS])
             at += 2 * d

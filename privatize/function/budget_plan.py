@@ -11,9 +11,9 @@ from privatize.budgets.budget import Amount
 from privatize.display.cards import Card, Printed
 from privatize.display.figures import figure
 from privatize.errors import SettingsError
+from privatize.function.accuracy import errors_of, least_epsilon
 from privatize.function.inquiry import TRIAL
 from privatize.function.members import Member
-from privatize.function.release import error_of, least_epsilon
 from privatize.mechanisms.accuracy import check_confidence
 
 
@@ -117,4 +117,4 @@ def planned(
 
 
 def _error_at(member: Member, found: Any, delta: float, confidence: float, epsilon: float) -> Any:
-    return error_of(member.inquiry.settings_for(epsilon, delta), found, confidence)
+    return errors_of(member.inquiry.settings_for(epsilon, delta), found, confidence)

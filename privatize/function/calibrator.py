@@ -32,6 +32,7 @@ from privatize.identity.encoder import PrivateReachable
 from privatize.identity.fingerprint import identity_of, token, warn_changed
 from privatize.identity.leftovers import Snapshot
 from privatize.identity.reachable import Private
+from privatize.mechanisms.shapes import Shape
 from privatize.planning.plan import Plan
 from privatize.storage.database import DatabaseError
 from privatize.storage.estimates import Entry, Store, open_store, warn
@@ -185,7 +186,7 @@ class Calibrator:
             version = settings.version or ""
             holds = functools.partial(_holds, facts, version, identity_of(facts, version=version))
             found = self._unremembered(asked)
-            asked.warn_fragile(found)
+            asked.warn(found)
             return Estimate(found, None, holds), holds()
         holds = functools.partial(_holds, facts, settings.version, key)
         at = key, settings.plan or asked.bound, settings.min_sensitivity, settings.store
@@ -202,7 +203,7 @@ class Calibrator:
         unchanged = holds()
         if unchanged:
             put(self.memory, at, known)
-            asked.warn_fragile(known)  # once in a process, as long as it is in memory
+            asked.warn(known)  # once in a process, as long as it is in memory
         elif store is not None:
             _Writer(store)(store.forget, key)
         return Estimate(known, charged, holds), unchanged
@@ -217,7 +218,7 @@ class Calibrator:
         if not families.is_family(asked):
             return asked.calibrate(seed, None)
         coins = streams.coin_seed(seed)
-        each = families.members(asked, coins, families.pooled_weights(asked, coins, seed))
+        each = families.members(asked, coins, families.pooled_shape(asked, coins, seed))
         # Every member has pairs of its own, unless the user has set their seed.
         return families.estimated(asked, each, lambda member: member.calibrate(_seed(asked.settings), None))
 
@@ -346,12 +347,12 @@ def _opened(store: Store, asked: Question, key: str) -> Entry:
 def _completed_family(store: Store, asked: Question, key: str) -> Sensitivity:
     """Read the estimate of every member from what is remembered, and evaluate what is missing."""
     entry, coins, write = _opened(store, asked, key), families.shared_coins(asked), _Writer(store)
-    weights: families.Weights = None if entry.weights is None else tuple(entry.weights)
-    if weights is None:
-        weights = families.pooled_weights(asked, coins, entry.seed)
-    if weights is not None:
-        weights = tuple(store.agree(key, entry.seed, list(weights)))  # before any member is calibrated
-    each = families.members(asked, coins, weights)
+    shape = None if entry.weights is None else Shape.of(entry.weights)
+    if shape is None:
+        shape = families.pooled_shape(asked, coins, entry.seed)
+    if shape is not None:  # before any member is calibrated
+        shape = Shape.of(store.agree(key, entry.seed, list(shape.encoded)))
+    each = families.members(asked, coins, shape)
     keys = [token(member.facts(), "", version=asked.settings.version) or "" for member in each]
     write(store.describe, key, entry.seed, members=keys)  # they are forgotten together
     known = dict(zip(map(id, each), keys, strict=True))
@@ -404,6 +405,7 @@ def _measured(store: Store, asked: Question, key: str) -> Sensitivity:
         facts = {"checked": plan.m, "failed": found.failed, "seconds": took, "norm": found.norm}
         facts |= {"jitter": found.jitter} if found.jitter else {}
         facts |= {"cause": found.cause} if found.cause else {}
+        facts |= {"spread": found.spread.to_json()} if found.spread else {}
         facts |= {"stress": found.stress.tried.to_json()} if found.stress else {}
         write(store.describe, key, entry.seed, **facts)
     return found

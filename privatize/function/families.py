@@ -5,21 +5,18 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
-
 from privatize.calibration import streams
 from privatize.calibration.family_estimate import FamilySensitivity, naming
+from privatize.calibration.pilot import Member, divides, pilot_size, pooled_pairs
 from privatize.calibration.sensitivity import Sensitivity
-from privatize.calibration.weights import Member
 from privatize.errors import CalibrationError
 from privatize.function.question import Question
 from privatize.identity.fingerprint import identity_of
-from privatize.mechanisms.base import complete
+from privatize.mechanisms.choosing import choose
+from privatize.mechanisms.shapes import Shape
 from privatize.samplers.families import Family
 
 _log = logging.getLogger("privatize.families")
-
-Weights = tuple[int, ...] | None
 
 
 def is_family(asked: Question) -> bool:
@@ -38,24 +35,28 @@ def shared_coins(asked: Question) -> int:
     return streams.coin_seed(int(digest, 16) if settings.seed is None else settings.seed)
 
 
-def pooled_weights(asked: Question, coins: int, seed: int) -> Weights:
-    """Return the weights for all members, from a pilot of all of them together; None if it needs none.
+def pooled_shape(asked: Question, coins: int, seed: int) -> Shape | None:
+    """Return how noise is divided, from a pilot of all members together; None if there is nothing to divide.
 
-    With weights of their own, the estimates of two members would be in two norms, and the larger number would
+    With shapes of their own, the estimates of two members would be in two norms, and the larger number would
     not be the larger noise.
     """
-    mechanism = complete(asked.settings.mechanism)
-    if not mechanism.scaled:
+    plan = asked.settings.plan
+    if not divides(asked.settings.mechanism) or plan is None:
         return None
-    found = [gaps for each in members(asked, coins, None) for gaps in each.pilot(seed, coins)]
-    if len({len(gaps) for gaps in found}) > 1:
+    found = []
+    for each in members(asked, coins, None):
+        seen = each.pilot(seed, coins, pilot_size(plan.m))
+        if seen is None:  # one number; if there are several under another member the calibration will say so
+            return Shape()
+        found += [seen] if len(seen.steps) else []
+    if len({each.steps.shape[1] for each in found}) > 1:
         raise CalibrationError("""The function returns different numbers of values under the members of the
             family. Return the same keys and shapes, whatever the data is.""")
-    weights: list[int] = asked.settings.mechanism.weights(np.array(found)) if found else []  # type: ignore[attr-defined]
-    return tuple(weights)
+    return choose(asked.settings.mechanism, pooled_pairs(found)) if found else Shape()
 
 
-def members(asked: Question, coins: int, weights: Weights) -> list[Question]:
+def members(asked: Question, coins: int, shape: Shape | None) -> list[Question]:
     """Return the question for each member, with what they have in common."""
     asked.template.records()  # raises if the members draw different kinds of records by now
     family, made = asked.settings.sampler, []
@@ -64,7 +65,7 @@ def members(asked: Question, coins: int, weights: Weights) -> list[Question]:
         label = (
             f"{asked.definition.name}, {at} of {len(family)}: {textwrap.shorten(name, 24, placeholder='…')}"
         )
-        made.append(replace(asked.under(sampler=sampler), member=Member(coins, weights, label)))
+        made.append(replace(asked.under(sampler=sampler), member=Member(coins, shape, label)))
     return made
 
 

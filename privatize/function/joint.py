@@ -39,6 +39,7 @@ from privatize.function.joint_question import JointQuestion as JointQuestion
 from privatize.function.joint_question import joint as joint
 from privatize.function.question import UNKNOWN
 from privatize.identity.fingerprint import attempt
+from privatize.mechanisms.choosing import PilotPairs
 from privatize.outputs.structure import Structure
 from privatize.samplers.families import members_of
 
@@ -224,6 +225,7 @@ class _Run:
 
     most: int
     steps: dict[int, NDArray[np.float64]] = field(default_factory=dict)
+    answers: dict[int, NDArray[np.float64]] = field(default_factory=dict)
     structure: Structure | None = None
     seen: int = 0
     failed: set[int] = field(default_factory=set)
@@ -232,6 +234,7 @@ class _Run:
     def take(self, found: SpanResult) -> None:
         """Add what a span has shown, or end the run."""
         self.steps.update({at: step for at, step in found.coordinate_gaps.items() if np.isfinite(step).all()})
+        self.answers.update(found.answers)
         self.structure = self.structure or found.structure
         self.seen += len(found.gaps)
         self.failed |= {found.start + at for at in np.flatnonzero(np.isinf(found.gaps)).tolist()}
@@ -239,13 +242,17 @@ class _Run:
         if len(self.failed) > self.most:
             raise _Enough
 
-    def of(self, at: int) -> tuple[NDArray[np.float64], float]:
-        """Return the differences of a part's outputs, one row for each pair, and its seconds."""
+    def of(self, at: int) -> tuple[PilotPairs, float]:
+        """Return what was seen of a part, and its seconds."""
         nodes: list[Structure] = self.structure.items  # type: ignore[union-attr]
         sizes = [node.size for node in nodes]
-        rows = np.array([self.steps[index] for index in sorted(self.steps)])
         start = sum(sizes[:at])
-        return rows[:, start : start + sizes[at]], float(np.median(rows[:, sum(sizes) + at])) / 2
+        rows, answers = (
+            np.array([each[index] for index in sorted(each)]) for each in (self.steps, self.answers)
+        )
+        own = slice(start, start + sizes[at])
+        seen = PilotPairs(rows[:, own], answers[:, own])
+        return seen, float(np.median(rows[:, sum(sizes) + at])) / 2
 
 
 def _run(asked: JointQuestion, seed: int, count: int, most: int, which: str = "") -> _Run:
@@ -261,6 +268,7 @@ def _run(asked: JointQuestion, seed: int, count: int, most: int, which: str = ""
         timeout=asked.settings.timeout,
         worker_context=asked.worker_context(),
         coordinate_gaps={},
+        answers_most=count,
     )
     made.pairs.check()
     run, opened = _Run(most), level()
@@ -307,16 +315,17 @@ def _judged(asked: JointQuestion, at: int, runs: list[_Run], most: int) -> Pilot
     return replace(found, failed=failed / worst.seen, cause=cause)
 
 
-def _piloted(asked: JointQuestion, at: int, found: list[tuple[NDArray[np.float64], float]]) -> Piloted:
+def _piloted(asked: JointQuestion, at: int, found: list[tuple[PilotPairs, float]]) -> Piloted:
     """Return what was seen of a part that works."""
     settings, label = asked.parts[at].settings, asked.labels[at]
     seconds = max(seconds for _, seconds in found)
-    sizes = {steps.shape[1] for steps, _ in found}
+    sizes = {each.steps.shape[1] for each, _ in found}
     seen = Piloted(label, seconds=seconds, numbers=max(sizes))
     if len(sizes) > 1:
         what = "It returns different numbers of values under the P of the family. Return the same shapes."
         return replace(seen, problem=what)
-    weights = learned_weights(settings.mechanism, [steps for steps, _ in found], settings.min_sensitivity)
+    floor = settings.min_sensitivity
+    weights = learned_weights(settings.mechanism, [replace(each, floor=floor) for each, _ in found], floor)
     if weights is None:
         what = """No pair of the pilot moved it, so it is not known how much noise it needs. Is it constant?
             Pass min_sensitivity= (1 for a count, say), or drop it."""

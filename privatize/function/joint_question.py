@@ -17,6 +17,7 @@ from privatize.function.question import UNKNOWN, Question
 from privatize.function.recursion import RecursionGuard
 from privatize.function.settings import Settings
 from privatize.mechanisms import DEFAULT
+from privatize.mechanisms.shapes import Shape
 from privatize.mechanisms.weighted import weighted
 
 R = TypeVar("R")
@@ -55,7 +56,7 @@ class JointQuestion(Question):
         """Return all functions of the dataset alone, as one."""
         given = self.weights or ((0,),) * len(self.parts)
         mechanisms = (part.settings.mechanism for part in self.parts)
-        norms = (weighted(each, own[1:]).norm for each, own in zip(mechanisms, given, strict=True))
+        norms = (weighted(each, Shape.of(own[1:])).norm for each, own in zip(mechanisms, given, strict=True))
         functions = tuple(_straight(part, s0) for part in self.parts)
         return Joint(functions, tuple(norms), self.labels, tuple(own[0] for own in given), self.timed)
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Protocol
 
 from privatize.display.cards import Card, Shown
 from privatize.execution.packaging.pickler import packing
+from privatize.function.accuracy import error_of
 from privatize.function.advice import INTERNAL
 from privatize.function.box import Box
 from privatize.function.grid import Choice
@@ -15,7 +16,7 @@ from privatize.function.opening import attempted
 from privatize.function.pipeline import released
 from privatize.function.private_function import PrivateFunction
 from privatize.function.recursion import active_guards
-from privatize.function.release import Release, error_of
+from privatize.function.release import Release
 from privatize.identity.library import Wrapper
 
 # Attributes that a member sets itself. The user has set all others.

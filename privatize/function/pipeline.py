@@ -43,6 +43,7 @@ from privatize.function.opening import (
 from privatize.function.question import Definition, Question
 from privatize.function.recursion import RecursionGuard, active_guards
 from privatize.function.release import Release
+from privatize.function.signal import signal_of
 from privatize.function.strength import GIVEN, bound_to, mechanism_name, words_of
 from privatize.function.template import Template
 from privatize.identity.change_guard import ChangeGuard
@@ -50,6 +51,7 @@ from privatize.identity.leftovers import Snapshot
 from privatize.identity.reachable import is_private
 from privatize.mechanisms.base import BaseMechanism, complete
 from privatize.mechanisms.weighted import weighted
+from privatize.outputs.structure import Structure
 
 
 class Defined(Protocol):
@@ -178,7 +180,7 @@ def _run_proven(
         gamma=0.0,
         average_gamma=0.0,
         sensitivity=answer.sensitivity,
-        scale=answer.scale,
+        scale=_arranged(structure, answer.scale) if proven.noise_of(s.mechanism) else answer.scale,
         mechanism=mechanism_name(s, proven),
         noise=proven.noise_of(s.mechanism),
         n=n,
@@ -306,7 +308,7 @@ def _returned(
 def _noised(asked: Question, box: Box, found: Sensitivity | ProvenBound, words: str, entire: bool) -> Any:
     """Add noise to the vector in the box, and return a release or its value."""
     settings, mechanism = asked.settings, asked.settings.mechanism
-    used = weighted(mechanism, found.weights)
+    used = weighted(mechanism, found.shape)
     # A mechanism of the user's own could quote the raw answer in a warning.
     with contextlib.nullcontext() if settings.own_mechanism else silence.quiet():
         noised = used.release(
@@ -321,6 +323,7 @@ def _noised(asked: Question, box: Box, found: Sensitivity | ProvenBound, words: 
     value = wrap(noised) if wrap else found.structure.rebuild(noised)
     if not entire:
         return value
+    signal, scale = signal_of(settings, found), used.scale(found.value, settings.epsilon, settings.delta)
     return Release(
         value=value,
         epsilon=settings.epsilon,
@@ -328,7 +331,9 @@ def _noised(asked: Question, box: Box, found: Sensitivity | ProvenBound, words: 
         gamma=found.gamma,
         average_gamma=found.average_gamma,
         sensitivity=found.value,
-        scale=used.scale(found.value, settings.epsilon, settings.delta),
+        scale=_arranged(found.structure, scale) if complete(mechanism).noise else scale,
+        scaled=found.shape.kind,
+        signal=None if signal is None else found.structure.arrange(signal),
         mechanism=type(mechanism).__name__,
         noise=complete(mechanism).noise,
         n=asked.n,
@@ -339,3 +344,8 @@ def _noised(asked: Question, box: Box, found: Sensitivity | ProvenBound, words: 
         catalogue=asked.definition.catalogue,
         fit=found.fit if isinstance(found, Sensitivity) else None,
     )
+
+
+def _arranged(structure: Structure, scale: Any) -> Any:
+    """Return the scale of each number's noise in the form of the answer."""
+    return structure.arrange(np.broadcast_to(np.asarray(scale, dtype=np.float64), structure.size))

@@ -18,6 +18,7 @@ from privatize.config.policy import policy
 from privatize.data import records
 from privatize.data.units import UNDECLARED, Unit
 from privatize.errors import SettingsError
+from privatize.function.accuracy import error_of, errors_of, least_epsilon
 from privatize.function.advice import Advice
 from privatize.function.asking import miscounted, own_bounds, questions
 from privatize.function.binding import Binding, label_of
@@ -27,7 +28,7 @@ from privatize.function.counting import Changed, changed
 from privatize.function.pickling import Pickled
 from privatize.function.pipeline import released
 from privatize.function.question import Definition
-from privatize.function.release import Release, error_of, least_epsilon
+from privatize.function.release import Release
 from privatize.function.settings import REQUIRED, Settings, check_given
 from privatize.function.strength import mechanism_name, proven_bound, words_of
 from privatize.identity.library import Wrapper
@@ -177,10 +178,10 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
 
         Returns
         -------
-        float or array
-            The half-width of the interval around each number; one number if it is the same for all. For
-            the exponential mechanism, by how much the chosen response's score is below the best one at
-            most; for the Bernstein mechanism, that of the values on the lattice.
+        object
+            The half-width of the interval around each number, in the form of the answer. For the exponential
+            mechanism, by how much the chosen response's score is below the best one at most; for the
+            Bernstein mechanism, that of the values on the lattice.
 
         Examples
         --------
@@ -229,7 +230,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
 
         def least(found: Any) -> float:
             at = functools.partial(replace, self._settings)
-            return least_epsilon(lambda epsilon: error_of(at(epsilon=epsilon), found, confidence), error)
+            return least_epsilon(lambda epsilon: errors_of(at(epsilon=epsilon), found, confidence), error)
 
         return _estimated(self, "epsilon_for", given, least)
 

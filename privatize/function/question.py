@@ -14,12 +14,12 @@ import numpy as np
 from privatize.calibration import streams
 from privatize.calibration.evaluators.choose import evaluator
 from privatize.calibration.global_rng import level, rng_guard, unwind
+from privatize.calibration.pilot import Member, divides, pilot_pairs
 from privatize.calibration.proven import Proven
 from privatize.calibration.refuting import ProvenBound, check_bound, refute
 from privatize.calibration.run import Collector, Memory
 from privatize.calibration.sensitivity import Sensitivity, estimate_sensitivity
 from privatize.calibration.stress import warn_fragile
-from privatize.calibration.weights import Member, pilot_gaps
 from privatize.config.policy import configured
 from privatize.data import records
 from privatize.data.persons import Persons
@@ -29,6 +29,7 @@ from privatize.function.advice import Advice
 from privatize.function.binding import Binding, Call
 from privatize.function.recursion import RecursionGuard
 from privatize.function.settings import KeySettings, Settings
+from privatize.function.signal import warn_uninformative
 from privatize.function.strength import proven_bound
 from privatize.function.template import Template
 from privatize.identity.fingerprint import identity_of
@@ -36,6 +37,7 @@ from privatize.identity.graph import ATOMS
 from privatize.identity.leftovers import Snapshot
 from privatize.identity.origin import attribute_of, origin
 from privatize.mechanisms.base import complete
+from privatize.mechanisms.choosing import PilotPairs
 from privatize.samplers import draw
 from privatize.samplers.families import members_of
 
@@ -158,7 +160,7 @@ class Question:
         # The libraries whose objects, and so whose methods, the function gets.
         names = self.template.libraries | (set() if schema is None else schema.libraries)
         versions, made = [origin(name) for name in sorted(names)], schema and schema.to_json()
-        shared = () if self.member is None else ("family", self.member.coin_seed, self.member.weights)
+        shared = () if self.member is None else ("family", self.member.coin_seed, _encoded(self.member))
         return [self.n, call.function, call.others(), made, self.settings.key, versions, np.geterr(), *shared]
 
     def under(self, **changes: Any) -> Self:
@@ -224,7 +226,7 @@ class Question:
             batch=settings.batch,
             min_sensitivity=settings.min_sensitivity,
             memory=memory,
-            scaled=settings.mechanism if complete(settings.mechanism).scaled else None,
+            scaled=settings.mechanism if divides(settings.mechanism) else None,
             stress=self.stress,
             **self._options(seed),
         )
@@ -235,21 +237,23 @@ class Question:
         """Whether the estimate gets a stress test. A member of a family of P does not."""
         return self.member is None and bool(configured("stress", True))
 
-    def warn_fragile(self, found: Sensitivity | ProvenBound) -> None:
-        """Warn if a stress test has shown that an estimate hangs on an assumption of P."""
+    def warn(self, found: Sensitivity | ProvenBound) -> None:
+        """Warn if a stress test shows that an estimate hangs on P, or if its noise hides the answer."""
         if self.stress and isinstance(found, Sensitivity):
             warn_fragile(self.definition.name, found.n, found.stress)
+        warn_uninformative(self.definition.name, self.settings, found)
 
-    def pilot(self, seed: int, s0: int) -> list[Any]:
-        """Return by how much each number of the output differs, for some pairs that set the weights."""
-        settings, given = self.settings, self._options(seed)
-        shared = {name: given[name] for name in ("n", "sampler", "version", "timeout")}
+    def pilot(self, seed: int, s0: int, count: int) -> PilotPairs | None:
+        """Return what some pairs have shown that decide how noise is divided; None for one number."""
+        settings, options = self.settings, self._options(seed)
+        shared = {name: options[name] for name in ("n", "sampler", "version", "timeout")}
         shared |= {"pair": settings.pair, "batch": settings.batch, "s0": s0, "target": self.schema}
         make = functools.partial(evaluator, self.function(s0), worker_context=self.worker_context(), **shared)
-        collector = Collector(given["workers"], given["progress"], given["label"])
+        collector = Collector(options["workers"], options["progress"], options["label"])
         opened = level()
         try:
-            return self.guard().run(pilot_gaps, make, settings.mechanism, seed, collector)
+            given = (seed, collector, count, settings.min_sensitivity)
+            return self.guard().run(pilot_pairs, make, settings.mechanism, *given)
         finally:
             unwind(opened)
 
@@ -295,6 +299,11 @@ class Question:
                 rng.reseed()
                 self.guard().run(self.function(s0), data)
         return before.put_back() or UNKNOWN
+
+
+def _encoded(member: Member) -> tuple[int, ...] | None:
+    """Return the shape of a family's noise as it is in keys; None if it is not divided among numbers."""
+    return None if member.shape is None else member.shape.encoded
 
 
 def _first(own: Any, common: Any) -> Any:

@@ -1,8 +1,6 @@
 """Release: a private answer, what was promised about it, and how far off it may be."""
 
 import contextlib
-import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,8 +13,6 @@ from privatize.display.charts import Chart, Layer, onto, thin
 from privatize.display.figures import amount, promise, round_up
 from privatize.errors import OutputError, SettingsError
 from privatize.mechanisms.accuracy import check_confidence, half_widths, mean_error
-from privatize.mechanisms.base import complete
-from privatize.mechanisms.weighted import weighted
 from privatize.outputs.describe import describe
 from privatize.outputs.models import Model
 from privatize.outputs.structure import Structure
@@ -38,9 +34,15 @@ class Release(Shown):
         The same share on average over calibrations, 1 - k/(m+1) (see `Sensitivity.average_gamma`).
     sensitivity : float
         Δ̂, the estimate that the noise was calibrated to.
-    scale : float
-        Scale of the noise, in the units of the answer. If the mechanism is scaled, an array: that of
-        every number of the answer.
+    scale : object
+        Scale of each number's noise, in the form of the answer: a number, an array, a frame, a dict. For a
+        model it is a dict, with an item for each attribute.
+    scaled : {"none", "total", "relative", "matrix"}
+        How noise was divided among the numbers of the answer.
+    signal : object or None
+        How far each number is spread over datasets from P, over the spread of its noise, in the form of the
+        answer. Where it is below 1 the number says little more than P does. None where it is not known, as
+        without a P.
     mechanism : str
         Name of the mechanism.
     n, m, k : int
@@ -80,6 +82,8 @@ class Release(Shown):
     m: int
     k: int
     bound: str
+    scaled: str = "none"
+    signal: Any = field(default=None, repr=False)
     noise: Any = field(default="", repr=False)
     proven: str = ""
     catalogue: str = ""
@@ -111,9 +115,11 @@ class Release(Shown):
 
     @property
     def expected_error(self) -> Any:
-        """The mean distance of each number from the raw one: a number, or an array if they differ."""
-        integers = self._parts()[1].integers()
-        return _one(mean_error(self.noise, self.scale, integers, rounded=np.ndim(self.scale) > 0))
+        """The mean distance of each number from the raw one, in the form of the answer."""
+        _, structure = self._parts(model=True)
+        return structure.arrange(
+            mean_error(self.noise, self._scales, structure.integers(), rounded=self._rounded)
+        )
 
     def gamma_for(self, share: float) -> float:
         """Return a bound on the share of neighbours on which the promise fails for somebody of a group.
@@ -149,7 +155,20 @@ class Release(Shown):
         """
         return onto(self._chart(), ax)
 
-    def _parts(self) -> tuple[NDArray[np.float64], Structure]:
+    @property
+    def _rounded(self) -> bool:
+        """Whether integers got fine noise that was rounded afterwards."""
+        return self.scaled != "none"
+
+    @property
+    def _scales(self) -> NDArray[np.float64]:
+        """The scale of each number's noise; one number if it is that of something else."""
+        scale = self.scale
+        if isinstance(scale, int | float | np.generic):
+            return np.array([float(scale)])
+        return scale.ravel() if type(scale) is np.ndarray else describe(scale).flatten(scale)
+
+    def _parts(self, model: bool = False) -> tuple[NDArray[np.float64], Structure]:
         """Return the answer's numbers and its structure; refuse an answer whose numbers have no noise."""
         if not self.noise:
             ask = "Try the private function on made-up data, to see how far off its answers are."
@@ -162,7 +181,7 @@ class Release(Shown):
         except OutputError:  # the value was changed after the release
             raise SettingsError(f"""The answer is now a {type(self.value).__name__}, which has no numbers to
                 put an interval around.""") from None
-        if any(isinstance(node, Model) for node in structure.nodes()):
+        if not model and any(isinstance(node, Model) for node in structure.nodes()):
             raise SettingsError(f"""The answer is a {type(self.value).__name__}: a model has no interval. The
                 scale of the noise on each number that it has learned is in `scale`.""")
         vector = structure.flatten(self.value)
@@ -173,15 +192,15 @@ class Release(Shown):
 
     def _widths(self, structure: Structure, confidence: float) -> NDArray[np.float64]:
         """Return how far each number is from the raw one at most, with this probability."""
-        integers, rounded = structure.integers(), np.ndim(self.scale) > 0
-        return half_widths(self.noise, self.scale, check_confidence(confidence), integers, rounded=rounded)
+        given = self._scales, check_confidence(confidence), structure.integers()
+        return half_widths(self.noise, *given, rounded=self._rounded)
 
     def _chart(self) -> Chart:
         """Return a density around one number, or intervals around several."""
         vector, structure = self._parts()
         widths, names = self._widths(structure, 0.95), structure.names()
         if len(vector) == 1:
-            return self._density(float(np.max(self.scale)), float(vector[0]), float(widths[0]))
+            return self._density(float(self._scales[0]), float(vector[0]), float(widths[0]))
         at = thin(len(vector), 100)
         x, low, high = list(map(float, range(len(at)))), (vector - widths)[at], (vector + widths)[at]
         return Chart(
@@ -210,7 +229,7 @@ class Release(Shown):
 
     def card(self) -> Card:
         """Return the release as a card, its value first."""
-        scaled = f", scale {amount(self.scale)}" if self.noise or not self.proven else ""
+        scaled = f", scale {amount(self._scales)}" if self.noise or not self.proven else ""
         sampled = f" (gap k={self.k:,} of m={self.m:,}, {self.bound})"
         average = ("on average over calibrations", f"gamma={round_up(self.average_gamma)}")
         rows: Rows = [
@@ -237,7 +256,7 @@ class Release(Shown):
         delta = f", delta={self.delta:g}" if self.delta else ""
         value = repr(self.value.item() if isinstance(self.value, np.generic) else self.value)
         gammas = f"gamma={self.gamma:.4g}, average_gamma={round_up(self.average_gamma)}"
-        scale = f" scale={amount(self.scale)}, sensitivity={self.sensitivity:.4g}"
+        scale = f" scale={amount(self._scales)}, sensitivity={self.sensitivity:.4g}"
         scale = scale if self.noise or not self.proven else ""
         facts = (
             f"epsilon={self.epsilon:g}{delta}, "
@@ -246,39 +265,6 @@ class Release(Shown):
             f"{f', {self.fit.words}' if self.fit else ''}"
         )
         return f"Release({value}, {facts})" if "\n" not in value else f"Release({facts}, value=\n{value})"
-
-
-def error_of(settings: Any, estimate: Any, confidence: float) -> Any:
-    """Return how far answers are from the raw ones at most: a number, or an array if numbers differ.
-
-    Parameters
-    ----------
-    settings : Settings
-        Mechanism, epsilon and delta.
-    estimate : Sensitivity
-        What the noise is calibrated to.
-    confidence : float
-        The probability, for each number by itself.
-    """
-    mechanism, wanted = settings.mechanism, check_confidence(confidence)
-    noise = complete(mechanism).noise
-    if not noise:
-        error = complete(mechanism).error(estimate.value, settings.epsilon, settings.delta, wanted)
-        return float(error)
-    used = weighted(mechanism, estimate.weights)
-    widths = half_widths(
-        noise,
-        used.scale(estimate.value, settings.epsilon, settings.delta),
-        wanted,
-        estimate.structure.integers(),
-        rounded=bool(estimate.weights),
-    )
-    return _one(widths)
-
-
-def _one(numbers: NDArray[np.float64]) -> Any:
-    """Return a number if all are the same, or all of them."""
-    return float(numbers[0]) if (numbers == numbers[0]).all() else numbers
 
 
 _LARGEST = float(np.finfo(np.float64).max)
@@ -301,33 +287,3 @@ def _of_types(structure: Structure, known: dict[str, float], other: float) -> ND
     """Return a property of the type of each number of an answer."""
     leaves = structure.leaves()
     return np.repeat([known.get(leaf.dtype_name, other) for leaf in leaves], [leaf.size for leaf in leaves])
-
-
-_LEAST = 1e-9
-
-
-def least_epsilon(error_at: Callable[[float], Any], error: float) -> float:
-    """Return the least epsilon whose error is at most this, rounded up; the error falls as epsilon grows."""
-    number = isinstance(error, int | float | np.integer | np.floating) and not isinstance(error, bool)
-    if not number or not 0 < error < math.inf:
-        raise SettingsError(f"error={error!r} is not a distance: it must be a finite number > 0.")
-
-    def enough(epsilon: float) -> bool:
-        try:
-            return bool(np.max(error_at(epsilon)) <= error)
-        except SettingsError:  # so large that the mechanism is not proven there: the classic Gaussian, say
-            return True
-
-    if np.max(error_at(_LEAST)) <= error:  # every mechanism allows it, so other mistakes are raised here
-        return _LEAST
-    low, high = _LEAST, 1.0
-    while not enough(high):
-        low, high = high, high * 2
-    while high > low * (1 + 1e-9):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    try:
-        error_at(high)
-    except SettingsError as refused:
-        raise SettingsError(f"error={error!r} is out of reach. {refused}") from None
-    return high

@@ -109,7 +109,7 @@ class Settings:
         if unused:
             raise SettingsError(f"""{unused[0]}={_short(getattr(self, unused[0]))} is about a sensitivity that
                 is estimated by sampling, and without gamma there is none. Leave it out, or pass gamma.""")
-        if complete(self.mechanism).scaled:
+        if complete(self.mechanism).scaled not in ("auto", "none"):
             raise SettingsError(f"""{self.mechanism!r} learns how to scale each number from sampled pairs, and
                 a proven bound is about the plain norm. Leave scaled= out.""")
         if self.sensitivity is not None and any(bootstraps(self.sampler)):

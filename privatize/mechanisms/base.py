@@ -13,7 +13,8 @@ from privatize.errors import SettingsError
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Noise = Literal["laplace", "normal", ""]
-Scaled = Literal["total", "relative"]
+Chosen = Literal["none", "total", "relative", "matrix"]
+Scaled = Literal["auto", "none", "total", "relative", "matrix"]
 
 
 @runtime_checkable
@@ -50,8 +51,8 @@ class BaseMechanism:
         Must be raised when gaps are measured or weights chosen differently: stored estimates are then stale.
     noise_name : {"laplace", "normal", ""}
         The noise that is added to every number; see `noise`.
-    scaled : {"total", "relative"} or None
-        How the weights of numbers are chosen, if every number gets noise of its own scale.
+    scaled : {"auto", "none", "total", "relative", "matrix"}
+        How noise is divided among the numbers of an answer: see `privatize.mechanisms.choosing`.
     evaluate : callable or None
         ``evaluate(call, opened)`` returns the function of a dataset and a seed whose output gets noise, if it
         is not the user's function itself.
@@ -61,7 +62,7 @@ class BaseMechanism:
 
     gap_version: ClassVar[int] = 1
     noise_name: ClassVar[Noise] = ""
-    scaled: Scaled | None = None
+    scaled: Scaled = "none"
     evaluate: Callable[[Callable[..., Any], bool], Callable[..., Any]] | None = None
     wrap: Callable[[Vector], Any] | None = None
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from privatize.errors import OutputError, SettingsError
 from privatize.mechanisms.accuracy import half_widths
 from privatize.mechanisms.base import BaseMechanism, Mask, Vector, inflate, l1, labels, sup
+from privatize.mechanisms.shapes import Shape
 from privatize.mechanisms.weighted import Weighted
 from privatize.noise import grid
 
@@ -112,7 +113,7 @@ class Bernstein(BaseMechanism):
         """Return the lattice values with noise added."""
         enlarged = inflate(sensitivity, len(vector)) * self._times
         if enlarged == math.inf:  # `Weighted` uses units in which it is finite
-            return Weighted(self, (0,) * len(vector)).release(
+            return Weighted(self, Shape("total", (0,) * len(vector))).release(
                 vector, sensitivity=sensitivity, epsilon=epsilon, delta=delta, whole=whole
             )
         return grid.laplace(vector, enlarged, epsilon, np.zeros(len(vector), dtype=np.bool_))

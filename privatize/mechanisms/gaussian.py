@@ -4,14 +4,11 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, ClassVar, Literal
 
 from privatize.errors import SettingsError
 from privatize.mechanisms.base import BaseMechanism, Mask, Noise, Scaled, Vector, inflate, l2
-from privatize.mechanisms.weighted import check_scaled, exponents, moving
+from privatize.mechanisms.choosing import check_metric, check_scaled
 from privatize.noise import grid
 from privatize.planning.gaussian import discretization, least_sigma
 
@@ -25,9 +22,14 @@ class Gaussian(BaseMechanism):
     calibration : {"analytic", "classic"}
         ``"analytic"`` is the least σ that is (ε, δ)-private, for any ε. ``"classic"`` is the
         paper's σ = Δ √(2 log(1.25/δ)) / ε, larger, and proven for ε < 1 only.
-    scaled : {"total", "relative"}, optional
-        Give every number of the answer noise of its own scale, as for `Laplace`; ``"total"`` minimizes
-        the sum of all variances.
+    scaled : {"auto", "none", "total", "relative", "matrix"}
+        How noise is divided among the numbers of an answer, as for `Laplace`; ``"total"`` minimizes the sum
+        of all variances. ``"matrix"`` gives the numbers noise that is correlated as their gaps are, which
+        makes the sum of variances least of all, and never much larger (T8 in docs/noise.md).
+    error : matrix of shape (d, d), optional
+        What error is, for ``"matrix"`` and ``"auto"``: noise of covariance Σ costs tr(error Σ). For the error
+        of a linear model's predictions it is the mean of x xᵀ, which models of scikit-learn get by default.
+        It must not come from private data.
 
     References
     ----------
@@ -43,23 +45,27 @@ class Gaussian(BaseMechanism):
     """
 
     calibration: Literal["analytic", "classic"] = "analytic"
-    scaled: Scaled | None = None
+    scaled: Scaled = "auto"
+    error: Any = None  # not a method, as other mechanisms have: the errors of normal noise are known
 
     def __post_init__(self) -> None:
         if self.calibration not in ("analytic", "classic"):
             raise SettingsError(f"calibration={self.calibration!r} is not 'analytic' or 'classic'.")
-        check_scaled(self.scaled)
+        check_scaled(self.scaled, "matrix")
+        if self.scaled == "matrix" and type(self) is not Gaussian:  # its noise is added in another way
+            raise SettingsError(f"""scaled='matrix' is for Gaussian itself, and {type(self).__name__} may add
+                other noise. Use scaled='total'.""")
+        if self.error is not None:
+            object.__setattr__(self, "error", check_metric(self.error, self.scaled))
 
     def __repr__(self) -> str:
-        scaled = "" if self.scaled is None else f", scaled={self.scaled!r}"
-        return f"Gaussian(calibration={self.calibration!r}{scaled})"
+        scaled = "" if self.scaled == "auto" else f", scaled={self.scaled!r}"
+        return f"Gaussian(calibration={self.calibration!r}{scaled}{', error=...' if self.error else ''})"
 
-    def weights(self, gaps: NDArray[np.float64]) -> list[int]:
-        """Return the weights, as powers of two, for gaps of shape (pairs, numbers)."""
-        # As in `l2`, tiny gaps must not underflow when they are squared.
-        unit = np.abs(gaps).max(axis=0, initial=0.0)
-        unit[unit == 0] = 1.0
-        return exponents(unit * np.sqrt(moving(np.square(gaps / unit))), self.scaled or "total")
+    @property
+    def sigma_of(self) -> Callable[[float, float, float], float]:
+        """The standard deviation as a function that is the same object for equal mechanisms."""
+        return _scale_of(self)
 
     def check(self, epsilon: float, delta: float, /) -> None:
         """Refuse an (ε, δ) for which this calibration is not proven."""
@@ -70,6 +76,7 @@ class Gaussian(BaseMechanism):
             raise SettingsError(f"""epsilon={epsilon!r} is out of range: the classic Gaussian is proven for
                 epsilon < 1 only. Use the default calibration='analytic', which is proven for all.""")
 
+    gap_version: ClassVar[int] = 2
     immutable: ClassVar[bool] = True
     tag: ClassVar[str] = "gaussian"
     noise_name: ClassVar[Noise] = "normal"

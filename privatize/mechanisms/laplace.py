@@ -3,11 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from privatize.mechanisms.base import BaseMechanism, Mask, Noise, Scaled, Vector, inflate, l1
-from privatize.mechanisms.weighted import check_scaled, exponents, moving
+from privatize.mechanisms.choosing import check_scaled
 from privatize.noise import grid
 
 
@@ -19,11 +16,12 @@ class Laplace(BaseMechanism):
 
     Parameters
     ----------
-    scaled : {"total", "relative"}, optional
-        Give every number of the answer noise of its own scale: ``"total"`` minimizes the sum of all scales,
-        ``"relative"`` gives each number noise in proportion to how far it moves, for numbers in different
-        units. The weights come from pairs that are drawn from P for this purpose alone. By default all
-        numbers get the same noise.
+    scaled : {"auto", "none", "total", "relative"}
+        How noise is divided among the numbers of an answer that has several. ``"none"`` gives all of them the
+        same. ``"total"`` minimizes the sum of all scales. ``"relative"`` gives each number noise in
+        proportion to how far it moves, for numbers in different units. ``"auto"`` takes the one of these
+        whose noise is least beside the spread of each number over datasets from P. It is decided by pairs
+        that are drawn from P for this purpose alone, before anything is calibrated.
 
     References
     ----------
@@ -38,18 +36,15 @@ class Laplace(BaseMechanism):
     4.0
     """
 
-    scaled: Scaled | None = None
+    scaled: Scaled = "auto"
 
     def __post_init__(self) -> None:
         check_scaled(self.scaled)
 
     def __repr__(self) -> str:
-        return "Laplace()" if self.scaled is None else f"Laplace(scaled={self.scaled!r})"
+        return "Laplace()" if self.scaled == "auto" else f"Laplace(scaled={self.scaled!r})"
 
-    def weights(self, gaps: NDArray[np.float64]) -> list[int]:
-        """Return the weights, as powers of two, for gaps of shape (pairs, numbers)."""
-        return exponents(moving(np.abs(gaps)), self.scaled or "total")
-
+    gap_version: ClassVar[int] = 2
     immutable: ClassVar[bool] = True
     tag: ClassVar[str] = "laplace"
     noise_name: ClassVar[Noise] = "laplace"

@@ -97,17 +97,21 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 
 def _noised_one(value: float, exponent: int, noise: int) -> float:
-    total = _nearest(value, exponent) + noise
+    return _as_float(nearest(value, exponent) + noise, exponent)
+
+
+def _as_float(total: int, exponent: int) -> float:
+    """Return total times 2^exponent, rounded to a float once."""
     try:
-        if -1000 < exponent < 900 and -(1 << 63) < total < 1 << 63:
-            return math.ldexp(total, exponent)  # exact, or rounded once
+        if -1000 < exponent < 900 and total.bit_length() < 1000:
+            return math.ldexp(total, exponent)  # rounded once at most: no result is subnormal
         scaled = total << exponent if exponent >= 0 else Fraction(total, 1 << -exponent)
         return float(scaled)
     except OverflowError:
         return _LARGEST if total > 0 else -_LARGEST
 
 
-def _nearest(value: float, exponent: int) -> int:
+def nearest(value: float, exponent: int) -> int:
     """Return value / 2^exponent as the nearest integer, halves to even, for any finite float."""
     mantissa, power = math.frexp(value)
     number, power = int(mantissa * 2**53), power - 53 - exponent  # value = number 2^power grid units
@@ -156,6 +160,29 @@ def gaussian(
     exponent, sigma = gaussian_grid(sensitivity, epsilon, delta, len(vector), sigma_of)
     noised = _noised(vector, exponent, exact.discrete_gaussian(sigma, len(vector)))
     return np.where(whole, np.rint(noised), noised) if whole.any() else noised
+
+
+def gaussian_exact(
+    numbers: Sequence[int],
+    power: int,
+    sensitivity: float,
+    epsilon: float,
+    delta: float,
+    sigma_of: SigmaOf,
+) -> Vector:
+    """Return exact multiples of 2^power with discrete Gaussian noise, as `gaussian` does for floats.
+
+    They are rounded to the grid of the noise, which that grid allows for.
+    """
+    exponent, sigma = gaussian_grid(sensitivity, epsilon, delta, len(numbers), sigma_of)
+    drawn, shift = exact.discrete_gaussian(sigma, len(numbers)), power - exponent
+    noise = drawn.tolist() if isinstance(drawn, np.ndarray) else drawn
+    if shift >= 0:
+        units = [x << shift for x in numbers]
+    else:
+        half = 1 << (-shift - 1)
+        units = [(x + half) >> -shift for x in numbers]
+    return np.array([_as_float(x + y, exponent) for x, y in zip(units, noise, strict=True)])
 
 
 # --- the exponential mechanism --------------------------------------------------------------

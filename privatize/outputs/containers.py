@@ -146,6 +146,13 @@ class _Record(Learned):
             raise StructureChanged
         return self.values(value)
 
+    def arrange(self, vector: Any, /) -> Any:
+        try:
+            return super().arrange(vector)
+        except Exception:  # a class may refuse floats where it has integers
+            items = (item.arrange(part) for item, part in self._split(vector))
+            return dict(zip(self.fields, items, strict=True))
+
     def heads(self) -> list[str]:
         return self.fields
 
@@ -246,6 +253,9 @@ class Frame(Learned):
 
     def assemble(self, items: list[Any], /) -> Any:
         return frames.with_numbers(self.template, items)
+
+    def arrange(self, vector: Any, /) -> Any:
+        return frames.with_floats(self.template, [item.arrange(part) for item, part in self._split(vector)])
 
     def names(self) -> list[str]:
         columns, rows = ([label.strip("'") for label in each] for each in self.labels)

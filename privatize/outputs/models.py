@@ -278,6 +278,11 @@ class Model(Learned):
     def assemble(self, items: list[Any], /) -> Any:
         return _rebuilt(self.template, items, self.public["seen"])
 
+    def arrange(self, vector: Any, /) -> dict[str, Any]:
+        return dict(
+            zip(self.heads(), (item.arrange(part) for item, part in self._split(vector)), strict=True)
+        )
+
     def heads(self) -> list[str]:
         return [*self.released, *super().heads()[len(self.released) :]]
 

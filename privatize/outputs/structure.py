@@ -65,6 +65,13 @@ class Structure(ABC):
         """Return an output that has these numbers, which are `size` many."""
 
     @abstractmethod
+    def arrange(self, vector: Vector, /) -> Any:
+        """Return a float for each number of an output, such as the scale of its noise, in the output's form.
+
+        A model, which is made of other things than numbers, becomes a dict.
+        """
+
+    @abstractmethod
     def names(self) -> list[str]:
         """Return what to call each number: keys, labels, positions."""
 
@@ -181,6 +188,9 @@ class Leaf(Structure):
         found = self.numbers(value)  # the usual case: it is faster without a list
         return found if type(found) is np.ndarray else np.array([found])
 
+    def arrange(self, vector: Vector, /) -> Any:
+        return np.array(vector).reshape(self.shape)
+
     def names(self) -> list[str]:
         return [",".join(map(str, at)) for at in np.ndindex(*self.shape)]
 
@@ -226,6 +236,9 @@ class Number(Leaf):
         if self.tag != "numpy":
             return float(vector[0]) if self.dtype == "float" else round(float(vector[0]))
         return vector[0] if self.dtype == _FLOAT else self.cast(vector)[0]
+
+    def arrange(self, vector: Vector, /) -> float:
+        return float(vector[0])
 
     @property
     def tag(self) -> str:
@@ -290,6 +303,11 @@ class Tensor(Array):
         made: Any = torch.from_numpy(super().build(vector))
         return made.to(getattr(torch, self.torch_dtype))
 
+    def arrange(self, vector: Vector, /) -> Any:
+        import torch
+
+        return torch.from_numpy(super().arrange(vector))
+
 
 def _is_tensor(value: Any) -> bool:
     torch = sys.modules.get("torch")
@@ -333,9 +351,15 @@ class Branch(Structure):
             item.match(part, how, found)
 
     def build(self, vector: Vector, /) -> Any:
+        return self.assemble([item.build(part) for item, part in self._split(vector)])
+
+    def arrange(self, vector: Vector, /) -> Any:
+        return self.assemble([item.arrange(part) for item, part in self._split(vector)])
+
+    def _split(self, vector: Vector) -> Iterator[tuple[Structure, Vector]]:
+        """Iterate over the items, each with its numbers."""
         ends = accumulate(item.size for item in self.items)
-        made = (item.build(vector[end - item.size : end]) for item, end in zip(self.items, ends, strict=True))
-        return self.assemble(list(made))
+        return ((item, vector[end - item.size : end]) for item, end in zip(self.items, ends, strict=True))
 
     def names(self) -> list[str]:
         parts = zip(self.heads(), self.items, strict=True)

@@ -23,11 +23,11 @@ from privatize.calibration.stress import Stress
 from privatize.display.cards import grid, page, table
 from privatize.display.figures import amount, round_up
 from privatize.errors import SettingsError
+from privatize.function.accuracy import errors_of
 from privatize.function.asking import miscounted, questions
 from privatize.function.calibrator import Estimate
 from privatize.function.catalogue import Catalogue
 from privatize.function.private_function import PrivateFunction
-from privatize.function.release import error_of
 from privatize.function.strength import words_of
 from privatize.mechanisms import Bernstein, Exponential
 from privatize.mechanisms.weighted import weighted
@@ -307,7 +307,7 @@ class _Subject:
             if isinstance(found, Sensitivity)
             else "that differ in one record, to refute the bound; none of them did.</p>"
         )
-        scale = weighted(s.mechanism, found.weights).scale(found.value, s.epsilon, s.delta)
+        scale = weighted(s.mechanism, found.shape).scale(found.value, s.epsilon, s.delta)
         noise = ("noise", f"{type(s.mechanism).__name__}, scale {amount(scale)}")
         plan = [found.plan.rows()[0]] if isinstance(found, Sensitivity) else []
         shown = replace(card, rows=[*plan, *card.rows, noise]).section()
@@ -319,7 +319,7 @@ class _Subject:
         """Say what the noise means for an answer, in words and for several epsilons."""
         s = self.function.settings
         try:
-            main = error_of(s, found, 0.95)
+            main = errors_of(s, found, 0.95)
         except SettingsError:
             return ""
         single = np.size(main) == 1 and isinstance(found.structure, Number)
@@ -329,7 +329,7 @@ class _Subject:
         for times in (0.1, 0.5, 1.0, 2.0, 10.0):
             try:
                 at = replace(s, epsilon=s.epsilon * times)
-                cells = [amount(error_of(at, found, level), 3) for level in (0.5, 0.95, 0.99)]
+                cells = [amount(errors_of(at, found, level), 3) for level in (0.5, 0.95, 0.99)]
             except SettingsError:  # this mechanism has no proof for that epsilon
                 continue
             rows.append([f"{at.epsilon:.4g}{' (this)' if times == 1 else ''}", *cells])

@@ -19,9 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.calibration.run import Memory
+from privatize.calibration.spread import Spread
 from privatize.calibration.stress import Tried
 from privatize.errors import StoreWarning, restore
 from privatize.identity.library import outside
+from privatize.mechanisms.shapes import Shape
 from privatize.outputs.describe import from_json
 from privatize.outputs.structure import Structure
 from privatize.planning.plan import Plan
@@ -75,7 +77,9 @@ class Entry(Memory):
     jitter : float
         By how much the function has been seen to round differently from run to run.
     weights : list of int or None
-        Weights of the output's numbers, as powers of two.
+        How noise is divided among the output's numbers: an encoded `Shape`.
+    spread : Spread or None
+        How far answers are spread over datasets from P.
     cause : str
         Why the first of the failed pairs failed.
     tried : Tried or None
@@ -337,10 +341,13 @@ def _parsed(key: str, rows: _Rows) -> Entry:
         checked=int(facts.get("checked", 0)),
         jitter=float(facts.get("jitter", 0.0)),
         weights=weights,
+        spread=Spread.from_json(facts["spread"]) if "spread" in facts else None,
         cause=str(facts.get("cause", "")),
         tried=Tried.from_json(facts["stress"]) if "stress" in facts else None,
         proven=dict(facts.get("proven", {})),
     )
+    if weights:
+        Shape.of(weights)  # raises if it is none
     if entry.structure is not None and not entry.structure.size:
         raise ValueError("its structure is empty")
     for described in entry.failure.values():

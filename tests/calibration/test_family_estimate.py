@@ -9,7 +9,7 @@ import pytest
 from privatize import estimate_sensitivity, plan, samplers
 from privatize.calibration.family_estimate import FamilySensitivity
 from privatize.calibration.order_statistic import widened
-from privatize.calibration.weights import Member
+from privatize.calibration.pilot import Member
 from privatize.errors import CalibrationError, NotReproducibleError, PlanError, ZeroSensitivityError
 
 PLAN = plan(0.1)

@@ -11,6 +11,8 @@ from privatize.calibration.joint import learned_weights, shares
 from privatize.calibration.sensitivity import estimate_sensitivity
 from privatize.errors import InfiniteSensitivityError, PlanError, ZeroSensitivityError
 from privatize.mechanisms.base import l1
+from privatize.mechanisms.choosing import PilotPairs
+from privatize.mechanisms.shapes import Shape
 from privatize.planning.plan import plan
 
 
@@ -35,21 +37,22 @@ def test_a_share_is_the_joint_estimate_in_the_unit_of_the_function():
 
 def test_a_function_that_never_moves_needs_a_floor():
     """A weight of nothing would be no noise for when it does move."""
-    still = [np.zeros((10, 1))]
+    still = [PilotPairs(np.zeros((10, 1)), np.zeros((10, 1)))]
     assert learned_weights(Laplace(), still, None) is None
     assert weight_of((learned_weights(Laplace(), still, 1.0) or (9,))[0]) == 1.0
 
 
 def test_a_weight_covers_the_pooled_gaps_of_a_family():
     """A member would stand out under one P, and all others would get its noise."""
-    small, large = np.full((9, 1), 0.25), np.full((9, 1), -2.0)
+    small, large = (PilotPairs(np.full((9, 1), step), np.zeros((9, 1))) for step in (0.25, -2.0))
     assert learned_weights(Laplace(), [small, large], None) == (16,)
     assert learned_weights(Laplace(), [small, large], 4.0) == (32,)
 
 
 def test_a_scaled_mechanism_has_weights_for_its_numbers():
     """Without them, an answer's small numbers would get the noise of its large ones."""
-    steps = [np.array([[64.0, 1.0], [64.0, -1.0]])]
-    found = learned_weights(Gaussian(scaled="relative"), steps, None)
+    steps, rng = np.tile([[64.0, 1.0], [64.0, -1.0]], (10, 1)), np.random.default_rng(0)
+    seen = [PilotPairs(steps, 10 * rng.normal(size=steps.shape) * [64.0, 1.0])]
+    found = learned_weights(Gaussian(scaled="relative"), seen, None)
     assert found is not None
-    assert found[1:] == (0, -6)
+    assert Shape.of(found[1:]) == Shape("relative", (0, -6))

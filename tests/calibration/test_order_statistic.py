@@ -6,6 +6,7 @@ import pytest
 from privatize import plan
 from privatize.calibration.order_statistic import floor_of, order_statistic, widened
 from privatize.errors import InfiniteSensitivityError, NotReproducibleError, ZeroSensitivityError
+from privatize.mechanisms.shapes import Shape
 
 PLAN = plan(0.1)
 
@@ -30,7 +31,7 @@ def test_zero_and_infinity():
 
 def test_floors_and_rounding():
     """A floor for one number must hold for numbers of every weight, and rounding noise must be covered."""
-    assert floor_of(1.0, (0, -3)) == 8
+    assert floor_of(1.0, Shape("total", (0, -3))) == 8
     assert widened(1.0, 1e-9) > 1.0 == widened(1.0, 0.0)
     with pytest.raises(NotReproducibleError, match="rounds differently"):
         widened(1.0, 0.1)

@@ -85,21 +85,19 @@ def test_weights_come_from_pairs_of_their_own():
     private(spied).estimate(50)
     scaled = set(seen)
     seen.clear()
-    private(spied, Laplace()).estimate(50)
+    private(spied, Laplace(scaled="none")).estimate(50)
     unweighted = set(seen)
     # The calibration's pairs are the same; those of the weights are others.
     assert unweighted < scaled
-    assert 60 <= len(scaled - unweighted) <= 64
+    assert 30 <= len(scaled - unweighted) <= 38  # 19 pairs
 
 
-def test_weights_do_not_depend_on_the_plan_or_the_workers():
-    """The gaps of one estimate must all be measured in one norm, wherever and whenever."""
+def test_weights_do_not_depend_on_the_workers():
+    """The gaps of one estimate must all be measured in one norm, wherever."""
     inline = private().estimate(40)
     with_workers = private(workers=2).estimate(40)
-    more = private(gamma=0.02).estimate(40)
-    assert inline.weights == with_workers.weights == more.weights
+    assert inline.shape == with_workers.shape
     assert np.array_equal(inline.gaps, with_workers.gaps)
-    assert np.array_equal(inline.gaps, more.gaps[: inline.m])
     assert inline.norm == "weighted l1"
 
 
@@ -107,11 +105,15 @@ def test_the_first_writers_weights_are_used_by_all(tmp_path):
     """Two machines that round differently must not measure the gaps of one estimate in two norms."""
     store = Store(tmp_path / "estimates.db")
     store.open("key", seed=7, label="f", n=10, facts={})
-    assert store.agree("key", 7, [0, -3]) == [0, -3]
-    assert store.agree("key", 7, [0, -4]) == [0, -3]
+    assert store.agree("key", 7, [1, 0, -3]) == [1, 0, -3]
+    assert store.agree("key", 7, [1, 0, -4]) == [1, 0, -3]
     store.describe("key", 7, seconds=1.0)
-    assert Store(tmp_path / "estimates.db").open("key", seed=1, label="f", n=10, facts={}).weights == [0, -3]
-    assert store.agree("other", 7, [0, -4]) == [0, -4]
+    assert Store(tmp_path / "estimates.db").open("key", seed=1, label="f", n=10, facts={}).weights == [
+        1,
+        0,
+        -3,
+    ]
+    assert store.agree("other", 7, [1, 0, -4]) == [1, 0, -4]
 
 
 def test_remembered_weights_are_used(tmp_path):
@@ -128,11 +130,11 @@ def test_remembered_weights_are_used(tmp_path):
     count = len(seen)
     again = private(spied, store=place)
     second = again.estimate(40)
-    assert second.weights == first.weights
+    assert second.shape == first.shape
     assert second.value == first.value
     assert len(seen) == count
     third = again.replace(gamma=0.02).estimate(40)  # more pairs, measured in the same norm
-    assert third.weights == first.weights
+    assert third.shape == first.shape
     assert np.array_equal(third.gaps[: first.m], first.gaps)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from privatize import Budget, Laplace, audit, estimate_sensitivity, privatize, report, samplers, seal
-from privatize.calibration.weights import Member
+from privatize.calibration.pilot import Member
 from privatize.errors import (
     BoundError,
     DataError,

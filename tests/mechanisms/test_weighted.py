@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from privatize import Gaussian, Laplace, audit, samplers
 from privatize.calibration.evaluators.choose import evaluator
-from privatize.errors import InfiniteSensitivityError, SettingsError
-from privatize.mechanisms.weighted import Weighted, exponents
+from privatize.errors import InfiniteSensitivityError
+from privatize.mechanisms.shapes import NONE, Shape
+from privatize.mechanisms.weighted import Weighted, weighted
 from privatize.outputs.describe import describe
 from privatize.storage.estimates import Store
 from privatize.testing import insecure_noise
@@ -23,40 +22,6 @@ SCALED = [
 ]
 
 
-@given(
-    st.lists(st.one_of(st.just(0.0), st.floats(1e-150, 1e150)), min_size=1, max_size=20),
-    st.sampled_from(["total", "relative"]),
-)
-def test_weights_are_positive_powers_of_two(sizes, scaled):
-    """A weight of zero would divide by zero, and one that is no power of two would round private values."""
-    found = exponents(np.array(sizes), scaled)
-    assert len(found) == len(sizes) and all(type(each) is int for each in found)
-    assert max(found) == 0 and min(found) >= -200
-    moved = [each for each, size in zip(found, sizes, strict=True) if size > 0]
-    if moved:
-        assert min(found) == min(moved)  # what did not move has no smaller weight than what did
-
-
-def test_weights_follow_how_far_numbers_move():
-    """Otherwise a number that hardly moves would get as much noise as one that moves far."""
-    gaps = np.array([[1024.0, 1.0], [-1024.0, 1.0]])
-    assert Laplace(scaled="relative").weights(gaps) == [0, -10]
-    assert Laplace(scaled="total").weights(gaps) == [0, -5]
-    assert Gaussian(scaled="relative").weights(gaps) == [0, -10]
-    assert Gaussian(scaled="total").weights(gaps) == [0, -5]
-    assert Gaussian(scaled="relative").weights(gaps * 1e-200) == [0, -10]  # squares would underflow
-
-
-def test_wrong_ways_to_scale_are_refused():
-    """A misspelt way must not silently mean another one."""
-    for kind in (Laplace, Gaussian):
-        for wrong in ("totals", 1, True, ["total"]):
-            with pytest.raises(SettingsError, match="'total', 'relative' or None"):
-                kind(scaled=wrong)
-    assert repr(Laplace(scaled="total")) == "Laplace(scaled='total')"
-    assert Gaussian(scaled="total") != Gaussian()
-
-
 def test_a_weighted_release_is_the_unweighted_one_of_divided_numbers():
     """The proof that it is private rests on this, so it must be true bit for bit."""
     vector, powers = np.array([3.25, -1e5, 0.001]), np.array([0, -7, 3])
@@ -64,7 +29,9 @@ def test_a_weighted_release_is_the_unweighted_one_of_divided_numbers():
     facts = {"sensitivity": 2.0, "epsilon": 0.5, "delta": 1e-6}
     for unweighted in (Laplace(), Gaussian()):
         with pytest.warns(UserWarning, match="seeded"), insecure_noise(3):
-            one = Weighted(unweighted, tuple(powers.tolist())).release(vector, **facts, whole=never)
+            one = Weighted(unweighted, Shape("total", tuple(powers.tolist()))).release(
+                vector, **facts, whole=never
+            )
         with pytest.warns(UserWarning, match="seeded"), insecure_noise(3):
             other = unweighted.release(np.ldexp(vector, -powers), **facts, whole=never)
         assert (one == np.ldexp(other, powers)).all()
@@ -92,10 +59,10 @@ def test_the_total_noise_is_nearly_least():
     """Weights that are far from the best ones would add noise for nothing."""
     data = PEOPLE.draw(200, np.random.default_rng(0))
     scales = {
-        way: np.broadcast_to(private(mechanism=Laplace(scaled=way)).release(data).scale, 3)
-        for way in (None, "total", "relative")
+        way: private(mechanism=Laplace(scaled=way)).release(data).scale
+        for way in ("none", "total", "relative")
     }
-    assert scales["total"].sum() < 0.45 * scales[None].sum()  # nearly a third: most is in one number
+    assert scales["total"].sum() < 0.45 * scales["none"].sum()  # nearly a third: most is in one number
     widths = np.array([72.0, 200_000.0, 1.0])
     # They are in proportion to the widths, up to rounding to powers of two and the chance of the pilot pairs.
     ratio = scales["relative"] / widths
@@ -155,7 +122,7 @@ def test_one_number_is_as_without_weights():
 
     unweighted, scaled = private(first, Laplace()), private(first, Laplace(scaled="total"))
     assert unweighted.estimate(30).value == scaled.estimate(30).value
-    assert scaled.estimate(30).weights == (0,)
+    assert scaled.estimate(30).shape == NONE
 
 
 def test_numbers_that_rarely_move_get_no_small_noise():
@@ -179,28 +146,35 @@ def test_a_floor_is_one_for_every_number():
 
     function = private(facts, min_sensitivity=1.0)
     release = function.release(PEOPLE.draw(100, np.random.default_rng(1)))
-    assert (release.scale >= 1).all()
-    assert function.estimate(100).at(0.2).value >= release.sensitivity * 0.999
+    assert min(release.scale) >= 1
+    other = function.estimate(100).at(0.2)
+    assert np.ldexp(other.value, other.shape.exponents).min() >= 1
+
+
+def test_the_shape_decides_the_mechanism():
+    """Noise of another shape than that of the estimate would protect nobody."""
+    assert weighted(Laplace(), NONE) == Laplace()
+    assert type(weighted(Laplace(), Shape("relative", (0, -1)))) is Weighted
 
 
 def test_no_warning_reveals_a_private_number():
     """A warning about an overflow would show that a private number is huge. Here warnings are errors."""
     vector = np.array([1.0, 1e280])
-    found = Weighted(Laplace(), (0, -200)).release(
+    found = Weighted(Laplace(), Shape("total", (0, -200))).release(
         vector, sensitivity=1.0, epsilon=1.0, delta=0.0, whole=np.zeros(2, dtype=bool)
     )
     assert np.isfinite(found).all()
-    assert Weighted(Laplace(), (0, -200)).norm(np.array([0.0, 1e280])) == np.inf
+    assert Weighted(Laplace(), Shape("total", (0, -200))).norm(np.array([0.0, 1e280])) == np.inf
 
 
 def test_gaps_in_another_norm_are_not_used(tmp_path):
     """A user who forgets an estimate and starts again, with other weights, must not get the old gaps."""
     store = Store(tmp_path / "estimates.db")
     store.open("key", seed=7, label="f", n=10, facts={})
-    assert store.agree("key", 7, [0, -3]) == [0, -3]
+    assert store.agree("key", 7, [1, 0, -3]) == [1, 0, -3]
     store.forget("key")
     store.open("key", seed=7, label="f", n=10, facts={})
-    assert store.agree("key", 7, [0, -4]) == [0, -4]
-    store.save("key", 7, 0, np.ones(5), describe([0.0, 0.0]), [0, -3])  # a late writer
+    assert store.agree("key", 7, [1, 0, -4]) == [1, 0, -4]
+    store.save("key", 7, 0, np.ones(5), describe([0.0, 0.0]), [1, 0, -3])  # a late writer
     with pytest.warns(UserWarning, match="made again"):
         assert not len(store.open("key", seed=8, label="f", n=10, facts={}).gaps)

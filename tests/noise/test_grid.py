@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from privatize import Gaussian, Laplace
+from privatize.mechanisms.shapes import Shape
 from privatize.mechanisms.weighted import Weighted
 from privatize.noise import grid as noise
 from privatize.testing import insecure_noise
@@ -83,7 +84,7 @@ class TestGrid:
         for value in (0.5, 1.5, 2.5, -0.5, -1.5, 0.49999999999999994, 5e-324, 1e300, 0.0, -7.25):
             for exponent in (-1080, -3, 0, 1, 40):
                 exact = Fraction(value) / Fraction(2) ** exponent
-                assert noise._nearest(value, exponent) == round(exact)
+                assert noise.nearest(value, exponent) == round(exact)
 
     def test_the_ends_of_floating_point(self):
         """Noise beyond the largest float saturates, and tiny grids round once, whatever the path."""
@@ -145,7 +146,7 @@ class TestEveryScale:
     def test_weights_do_not_change_an_answer_that_is_huge_beside_its_noise(self):
         """A number of 1e245 beside one that moves by 1e290 came out as 6e239."""
         values = np.array([1e290, 1e245, 1e10])
-        weighted = Weighted(Laplace(), (0, -200, -200))
+        weighted = Weighted(Laplace(), Shape("total", (0, -200, -200)))
         whole = np.zeros(3, dtype=bool)
         for sensitivity in (1e289, 1e-290):
             found = weighted.release(values, sensitivity=sensitivity, epsilon=1.0, delta=0.0, whole=whole)

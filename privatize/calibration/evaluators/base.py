@@ -29,6 +29,10 @@ Context = Callable[[], contextlib.AbstractContextManager[object]]
 LARGEST = 1e300
 # Blocks with fewer pairs are reseeded before every evaluation: checking for use would cost as much.
 _FEW = 16
+ANSWERS = 64
+"""Of how many pairs the answers are kept, to show how far they are spread."""
+MOST_NUMBERS = 10_000
+"""Longer answers are not kept."""
 _NOT_FINITE = "the function returned values that are not finite, or beyond 1e300"
 
 
@@ -51,7 +55,11 @@ class Evaluator:
     version, timeout
         See `privatize.execution.job.Job`.
     coordinate_gaps : dict or None
-        By the index of a pair: the gap of each number of the output. None unless they are needed.
+        By the index of a pair: how far each number of the output moves. None unless they are needed.
+    answers : dict
+        By the index of a pair: the numbers of the output.
+    answers_every, answers_most : int
+        Of which pairs these are kept, and of how many.
     structure : Structure or None
         Structure of the output, once one pair has worked.
     uses_global_rng : bool
@@ -87,11 +95,14 @@ class Evaluator:
     version: str | None = None
     timeout: float | None = None
     coordinate_gaps: dict[int, Vector] | None = None
+    answers_every: int = 1
+    answers_most: int = ANSWERS
     structure: Structure | None = field(default=None, init=False)
     uses_global_rng: bool = field(default=False, init=False)
     rounding_noise: float = field(default=0.0, init=False)
     cause: Cause | None = field(default=None, init=False)
     heartbeat: Heartbeat | None = field(default=None, init=False)
+    answers: dict[int, Vector] = field(default_factory=dict, init=False)
     warned: set[tuple[str, str, int]] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
@@ -100,7 +111,7 @@ class Evaluator:
     def __getstate__(self) -> dict[str, Any]:
         # A copy, for example in another process, must not share what this one learns.
         wanted: dict[int, Vector] | None = None if self.coordinate_gaps is None else {}
-        own = {"pairs": copy.copy(self.pairs), "cause": None, "coordinate_gaps": wanted}
+        own = {"pairs": copy.copy(self.pairs), "cause": None, "coordinate_gaps": wanted, "answers": {}}
         return vars(self) | own
 
     def identity(self) -> dict[str, Any]:
@@ -181,8 +192,9 @@ class Evaluator:
         seconds, learned = time.perf_counter() - began, (self.structure, self.uses_global_rng)
         coordinates = self.coordinate_gaps or {}
         self.coordinate_gaps = None if self.coordinate_gaps is None else {}
+        seen, self.answers = (coordinates, self.answers), {}
         try:  # a variable would make a circle: the cause refers to this frame, and this frame to its callers
-            return SpanResult(span[0], gaps, seconds, *learned, self.cause, self.rounding_noise, coordinates)
+            return SpanResult(span[0], gaps, seconds, *learned, self.cause, self.rounding_noise, *seen)
         finally:
             self.cause = None
 
@@ -235,14 +247,29 @@ class Evaluator:
             return self.note(index, "output", "the function returned something that cannot be released")
         if self.coordinate_gaps is not None:
             with np.errstate(all="ignore"):
-                self.coordinate_gaps[index] = np.atleast_1d(np.abs(a - b))
+                self.coordinate_gaps[index] = np.atleast_1d(a - b)
         if first:
             self.uses_global_rng = self.uses_global_rng or rng.may_be_used()
             if self.heartbeat is not None:  # the check below does not count as the pair's time
                 self.heartbeat(index)
             if self.trusted != "pair=":  # its gaps are compared with plain evaluation afterwards
                 self._check_repeats(a, again, rng)
-        return gap if gap <= LARGEST else self.note(index, "not_finite", _NOT_FINITE)
+        if not gap <= LARGEST:
+            return self.note(index, "not_finite", _NOT_FINITE)
+        if self.wants_answer(index):
+            self.answers[index] = np.atleast_1d(a)
+        return gap
+
+    def wants_answer(self, index: int) -> bool:
+        """Tell whether the answer on a pair is kept, to show how far answers are spread."""
+        number, rest = divmod(index, self.answers_every)
+        return not rest and number < self.answers_most and self.known_structure.size <= MOST_NUMBERS
+
+    def answer(self, index: int) -> Vector:
+        """Return the flat output on the first dataset of one pair, which is known to work."""
+        with rng_guard(self.s0) as rng, collected_warnings(self.warned):
+            data = self.pairs.neighbours(*self.pairs.pair_at(index))[0]
+            return np.atleast_1d(self.evaluated(data, rng))
 
     def both(self, pair: Pair, rng: rng_guard, reseed: bool = True) -> tuple[Any, Any]:
         """Evaluate the function on both neighbours, each with the public seed, and return flat outputs."""

@@ -97,8 +97,12 @@ class BatchedEvaluator(Evaluator):
         with np.errstate(all="ignore"):
             steps = a - b
         if self.coordinate_gaps is not None:
-            self.coordinate_gaps |= {start + i: np.abs(step) for i, step in enumerate(steps)}
-        return self.finite(self.norm.gaps(steps), start)
+            self.coordinate_gaps |= {start + i: step for i, step in enumerate(steps)}
+        gaps = self.finite(self.norm.gaps(steps), start)
+        for at in range(count):
+            if self.wants_answer(start + at) and gaps[at] < math.inf:
+                self.answers[start + at] = a[at].copy()
+        return gaps
 
     def _rows(self, stack: Stack, count: int) -> Vector:
         """Return the outputs for a stack of datasets, as rows."""

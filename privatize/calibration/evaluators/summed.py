@@ -62,7 +62,9 @@ class SummedEvaluator(Evaluator):
         """Return the gaps of some pairs of one block."""
         if self.heartbeat is None and self.structure is not None and self.coordinate_gaps is None:
             block, offset = divmod(start, self.block)
-            return self.steps_of(block, rng).gaps[offset : offset + stop - start]
+            made = self.steps_of(block, rng)
+            self._keep_answers(start, stop, made)
+            return made.gaps[offset : offset + stop - start]
         found: list[float] = []
         for index in range(start, stop):
             if self.heartbeat is not None:
@@ -73,8 +75,9 @@ class SummedEvaluator(Evaluator):
             if self.structure is not None and gap < math.inf:
                 made = self.steps_of(index // self.block, rng)
                 gap = float(made.gaps[index % self.block])
+                self._keep_answers(index, index + 1, made)
                 if self.coordinate_gaps is not None:
-                    self.coordinate_gaps[index] = np.abs(made.steps[index % self.block])
+                    self.coordinate_gaps[index] = made.steps[index % self.block]
             found.append(gap)
         return found
 
@@ -115,6 +118,12 @@ class SummedEvaluator(Evaluator):
         steps: Vector = rows[0::2] - rows[1::2]
         return steps / self.pairs.n if self.summand.average else steps
 
+    def _keep_answers(self, start: int, stop: int, made: Steps) -> None:
+        """Keep what is spread as answers are, for some pairs: a sum of n records is √(n/2) times its step."""
+        for index in range(start, stop):
+            if self.wants_answer(index) and made.gaps[index % self.block] < math.inf:
+                self.answers[index] = made.steps[index % self.block] * math.sqrt(self.pairs.n / 2)
+
     def forget_steps(self) -> None:
         """Clear the cache, so that the last block is evaluated again."""
         self._steps = None
@@ -137,9 +146,8 @@ class SummedEvaluator(Evaluator):
 
         A pairwise sum of n numbers is off by less than (log2(n) + 16) 2⁻⁵³ times the sum of their sizes,
         with what numpy adds up one after the other (16 numbers), the division and the conversion. There
-        are two of them. The records of a dataset are taken to be as large as the largest of a block. Norms
-        grow with the size of every number, or are half the range of differences: they are largest for
-        errors with equal signs, or with different ones. Sums of integers below 2^53 are exact.
+        are two of them. The records of a dataset are taken to be as large as the largest of a block. Sums of
+        integers below 2^53 are exact.
         """
         n = self.pairs.n
         largest = np.abs(rows).max(axis=0)
@@ -150,5 +158,4 @@ class SummedEvaluator(Evaluator):
         errors = 2 * (math.log2(n) + 16) * 2.0**-53 * largest * (1 if self.summand.average else n)
         if errors.size == 1 and self.norm.absolute:
             return 2 * float(errors[0])
-        signs = np.where(np.arange(errors.size) % 2, -1.0, 1.0)
-        return float(self.norm.gaps(np.stack([errors, signs * errors])).sum())
+        return self.norm.bound(errors)

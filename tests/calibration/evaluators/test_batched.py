@@ -196,7 +196,7 @@ def test_learned_weights_are_used_in_stacks(kind, scaled):
     mechanism = kind(scaled=scaled)
     rest = {"norm": mechanism.norm, "scaled": mechanism, "sampler": samplers.uniform([0, 0], [1, 100])}
     plain, stacked = (estimate(lambda x: np.median(x, axis=-2), batch, **rest) for batch in (False, True))
-    assert plain.weights == stacked.weights and min(plain.weights) < 0
+    assert plain.shape == stacked.shape and min(plain.shape.powers) < 0
     assert np.allclose(plain.gaps, stacked.gaps, rtol=1e-15, atol=0)
 
 

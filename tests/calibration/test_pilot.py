@@ -3,7 +3,8 @@
 import numpy as np
 
 from privatize import Laplace, estimate_sensitivity, plan, samplers
-from privatize.calibration.weights import Member
+from privatize.calibration.pilot import Member
+from privatize.mechanisms.shapes import NONE, Shape
 
 P = samplers.uniform(0, 1)
 
@@ -21,8 +22,8 @@ def estimate(**more):
 
 def test_learned_or_given():
     """A member with weights of its own would be measured in another norm than the others."""
-    assert estimate().weights[0] != estimate().weights[1]
-    given = estimate(member=Member(7, (0, 0), ""))
-    assert given.weights == (0, 0) and given.coin_seed == 7
+    assert len(set(estimate().shape.powers)) == 2
+    given = estimate(member=Member(7, Shape("total", (0, 0)), ""))
+    assert given.shape == Shape("total", (0, 0)) and given.coin_seed == 7
     assert np.allclose(given.gaps, estimate(scaled=None).gaps)
-    assert estimate(scaled=None, member=Member(7, None, "")).weights == ()
+    assert estimate(scaled=None, member=Member(7, None, "")).shape == NONE

@@ -1,0 +1,175 @@
+"""The pilot: a few pairs of their own that show how noise is best divided among the numbers of an answer."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from privatize.calibration import streams
+from privatize.calibration.evaluators.base import MOST_NUMBERS, Evaluator
+from privatize.calibration.norms import Vector
+from privatize.calibration.run import Collector, Memory
+from privatize.data import records
+from privatize.execution.job import SpanResult
+from privatize.mechanisms.base import complete
+from privatize.mechanisms.choosing import Matrix, PilotPairs, choose
+from privatize.mechanisms.shapes import Shape
+from privatize.outputs.models import Model
+from privatize.outputs.structure import Structure
+
+_SHARE, _FEWEST, _MOST = 11, 16, 128  # an eleventh of the calibration's pairs, within these limits
+
+
+@dataclass(frozen=True)
+class Member:
+    """What all members of a family of P have in common, fixed before any of them is calibrated.
+
+    Attributes
+    ----------
+    coin_seed : int
+        The public seed of the random generators that the function uses: a release has one, whatever P is.
+    shape : Shape or None
+        How noise is divided among numbers, from a pilot of all members together: one norm for all. None if
+        the mechanism does not divide it.
+    label : str
+        The function's name with the member's number and name, for progress bars.
+    """
+
+    coin_seed: int
+    shape: Shape | None
+    label: str
+
+
+def divides(mechanism: Any) -> bool:
+    """Tell whether a mechanism may give the numbers of an answer different noise."""
+    return complete(mechanism).scaled != "none"
+
+
+def pilot_size(m: int) -> int:
+    """Return how many pairs a pilot has, for a calibration of m pairs.
+
+    Examples
+    --------
+    >>> [pilot_size(m) for m in (40, 219, 557, 10_000)]
+    [16, 19, 50, 128]
+    """
+    return min(max(m // _SHARE, _FEWEST), _MOST)
+
+
+def learn_shape(
+    make: Callable[..., Evaluator],
+    mechanism: Any,
+    *,
+    seed: int,
+    pairs: int,
+    memory: Memory | None,
+    collector: Collector,
+    floor: float | None = None,
+    pooled: Shape | None = None,
+) -> Shape:
+    """Return how a mechanism divides its noise; "none" if no pair has worked, or if there is one number.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the evaluator of pairs, with a norm and a seed.
+    mechanism : Laplace or Gaussian
+        The mechanism.
+    seed : int
+        The calibration's seed; the pairs of a pilot are drawn with another one, derived from it.
+    pairs : int
+        How many pairs the pilot has.
+    memory : Memory or None
+        Has the shape if it is known already, and agrees on a new one with other processes.
+    collector : Collector
+        Where pairs are evaluated.
+    floor : float or None
+        The least that one record moves a number, if it is known.
+    pooled : Shape, optional
+        The shape that a family of P uses. Nothing is learned then.
+    """
+    if memory is not None and memory.weights is not None:
+        return Shape.of(memory.weights)
+    if pooled is None:
+        if memory is not None and memory.structure is not None and memory.structure.size == 1:
+            return Shape()
+        found = pilot_pairs(make, mechanism, seed, collector, pairs, floor)
+        if found is None:
+            return Shape()
+        # If all pairs failed, the calibration itself will report why.
+        pooled = choose(mechanism, found) if len(found.steps) else Shape()
+    return pooled if memory is None else Shape.of(memory.agree(list(pooled.encoded)))
+
+
+def pilot_pairs(
+    make: Callable[..., Evaluator],
+    mechanism: Any,
+    seed: int,
+    collector: Collector,
+    count: int,
+    floor: float | None = None,
+) -> PilotPairs | None:
+    """Return what the pairs of a pilot have shown; None if the answer has one number, or too many."""
+    own = streams.derived_seed(seed, streams.PILOT, 2)
+    pilot = make(norm=mechanism.norm, seed=own, coordinate_gaps={}, answers_most=count)
+    pilot.pairs.check()
+    steps: dict[int, Vector] = {}
+    answers: dict[int, Vector] = {}
+
+    def take(result: SpanResult) -> None:
+        pilot.learn(result.structure)
+        steps.update(result.coordinate_gaps)
+        answers.update(result.answers)
+
+    collector = replace(collector, label=f"{collector.label}, pilot")
+    for span in ((0, 1), (1, count)):  # the first pair shows how many numbers there are
+        collector.collect(pilot, [span], count, take)
+        size = 0 if pilot.structure is None else pilot.structure.size
+        if size == 1 or size > MOST_NUMBERS:
+            return None
+    worked = [at for at in sorted(answers) if np.isfinite(steps[at]).all()]
+    rows = [np.array([each[at] for at in worked]).reshape(len(worked), size) for each in (steps, answers)]
+    metric = None if pilot.structure is None or not worked else metric_of(pilot.structure, pilot, worked[0])
+    return PilotPairs(rows[0], rows[1], metric, floor)
+
+
+def pooled_pairs(found: Sequence[PilotPairs]) -> PilotPairs:
+    """Return the pairs of the members of a family as those of one pilot.
+
+    Answers are centered for each member, so that their spread is that under one P.
+    """
+    answers = [each.answers - each.answers.mean(axis=0) for each in found if len(each.answers)]
+    steps = [each.steps for each in found if len(each.steps)]
+    metrics = [each.metric for each in found if each.metric is not None]
+    metric = np.mean(metrics, axis=0) if len(metrics) == len(found) else None
+    return PilotPairs(np.concatenate(steps), np.concatenate(answers), metric, found[0].floor)
+
+
+def metric_of(structure: Structure, evaluator: Evaluator, index: int) -> Matrix | None:
+    """Return the mean of x xᵀ under P for a linear model of x, since its predictions are what people want.
+
+    None if the answer is no linear model, or if x cannot be told from the dataset.
+    """
+    if not isinstance(structure, Model) or structure.released[:1] != ["coef_"]:
+        return None
+    drawn = evaluator.pairs.pair_at(index)[0]
+    table = records.head(drawn[0] if isinstance(drawn, tuple) else drawn, evaluator.pairs.n)
+    try:
+        x = np.asarray(table, dtype=np.float64)
+    except (TypeError, ValueError):  # columns that are no numbers
+        return None
+    sizes = [leaf.size for leaf in structure.leaves()]
+    columns = x.shape[1] if x.ndim == 2 else 0
+    if not columns or sizes[0] % columns or not np.isfinite(x).all() or len(sizes) > 2:
+        return None
+    lines = sizes[0] // columns  # one for each class, or target
+    if sizes[1:] not in ([], [lines]):
+        return None
+    x = np.column_stack([x, np.ones(len(x))]) if sizes[1:] else x
+    moments, places = x.T @ x / len(x), np.arange(sizes[0]).reshape(lines, columns)
+    found = np.zeros((sum(sizes), sum(sizes)))
+    for line, coefficients in enumerate(places):
+        at = [*coefficients, sizes[0] + line] if sizes[1:] else coefficients
+        found[np.ix_(at, at)] = moments
+    return found

@@ -1,0 +1,75 @@
+"""How far answers are spread over datasets from P: noise that is larger tells no more than P does."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from privatize.calibration.norms import Vector
+from privatize.outputs.structure import Structure
+
+_FEW = 20  # integers that take at most so many values in all may be labels
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """How far answers are spread over datasets from P.
+
+    Attributes
+    ----------
+    deviations : array
+        The standard deviation of each number.
+    count : int
+        Over how many datasets.
+    labels : bool
+        Whether the answers look like labels: several integers that take few values in all.
+
+    Examples
+    --------
+    >>> from privatize.outputs.describe import describe
+    >>> found = Spread.of({0: np.array([1.0]), 1: np.array([3.0])}, describe(1.5))
+    >>> found.deviations.round(3).tolist(), found.count, found.labels
+    ([1.414], 2, False)
+    """
+
+    deviations: Vector
+    count: int
+    labels: bool = False
+
+    @classmethod
+    def of(cls, answers: Mapping[int, Vector], structure: Structure) -> Self | None:
+        """Return the spread of some answers, by the index of their pair; None if there are fewer than two."""
+        if len(answers) < 2:
+            return None
+        rows = np.array([answers[at] for at in sorted(answers)])
+        with np.errstate(all="ignore"):
+            deviations = rows.std(axis=0, ddof=1)
+        whole = structure.integers()
+        exact = bool(whole.all()) and structure.size > 2 and bool((rows == np.rint(rows)).all())
+        labels = exact and len(np.unique(rows)) <= _FEW
+        return cls(deviations, len(rows), labels)
+
+    def over(self, noise: Vector) -> Vector:
+        """Return the signal: the spread of each number over the standard deviation of its noise."""
+        with np.errstate(all="ignore"):
+            return np.asarray(np.nan_to_num(self.deviations / noise, nan=0.0, posinf=np.inf))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON."""
+        return {"deviations": self.deviations.tolist(), "count": self.count, "labels": self.labels}
+
+    @classmethod
+    def from_json(cls, facts: Any) -> Self:
+        """Return what `to_json` was made from."""
+        deviations = np.array([float(each) for each in facts["deviations"]])
+        return cls(deviations, int(facts["count"]), bool(facts["labels"]))
+
+
+def largest(found: "list[Spread | None]") -> Spread | None:
+    """Return the largest spread of each number under the members of a family; None if one is not known."""
+    known = [each for each in found if each is not None]
+    if not known or len(known) < len(found):
+        return None
+    deviations = np.max([each.deviations for each in known], axis=0)
+    return Spread(deviations, min(each.count for each in known), all(each.labels for each in known))

@@ -1,0 +1,263 @@
+"""Choose how noise is divided among the numbers of an answer, from the pairs of a pilot alone (T8).
+
+The gaps of the pilot say how far each number moves, and its answers how far each is spread over datasets
+from P. A shape is good if the noise of each number is small beside that spread, which has no unit. Only the
+shape that was chosen is calibrated, on other pairs, so the choice costs no privacy.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privatize.errors import SettingsError
+from privatize.mechanisms.base import Chosen, Scaled, Vector, complete, sizes
+from privatize.mechanisms.shapes import MOST_NUMBERS, Shape
+
+Matrix = NDArray[np.float64]
+_WAYS = ("auto", "none", "total", "relative")
+_DIAGONAL: tuple[Chosen, ...] = ("none", "total", "relative")
+_ASSUMED = 2  # pairs that are assumed of each number
+_CLEARLY = 0.95  # what is chosen must have at most this share of the error of "total"
+_LARGEST_GAPS = 16  # one in so many gaps decides how much noise is needed, two at least
+_ROUNDING = 1e-9  # relative differences that may come from rounding
+_SHRUNK = 0.05  # correlations lose this share at least
+
+
+def check_scaled(scaled: Any, *more: str) -> None:
+    """Refuse an unknown way to divide noise."""
+    ways = (*_WAYS, *more)
+    if not isinstance(scaled, str) or scaled not in ways:
+        raise SettingsError(f"scaled={scaled!r} is not {', '.join(map(repr, ways[:-1]))} or {ways[-1]!r}.")
+
+
+def check_metric(error: Any, scaled: str) -> tuple[tuple[float, ...], ...]:
+    """Return the matrix that says what error is as tuples, or refuse it."""
+    if scaled not in ("auto", "matrix"):
+        raise SettingsError(
+            f"error= has no use with scaled={scaled!r}. Use scaled='matrix', or leave it out."
+        )
+    try:
+        found = np.array(error, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.zeros(0)
+    square = found.ndim == 2 and len(found) == found.shape[1] > 0 and np.isfinite(found).all()
+    if not square or not np.allclose(found, found.T) or np.linalg.eigvalsh(found)[0] < -1e-9 * found.max():
+        raise SettingsError("""error= is not a symmetric matrix without negative eigenvalues, with a row for
+            each number of the answer: for predictions of a linear model it is the mean of x xᵀ.""")
+    return tuple(map(tuple, ((found + found.T) / 2).tolist()))
+
+
+@dataclass(frozen=True)
+class PilotPairs:
+    """What the pairs of a pilot have shown of an answer with several numbers.
+
+    Attributes
+    ----------
+    steps : array of shape (pairs, numbers)
+        By how much each number differs between neighbours, with its sign.
+    answers : array of shape (datasets, numbers)
+        The answers on the first neighbours. For a family of P those of each member are centered.
+    metric : array of shape (numbers, numbers) or None
+        What error is: noise of covariance Σ costs tr(metric Σ). See `error_metric` for the default.
+    floor : float or None
+        The least that one record moves the answer (``min_sensitivity``): no number moves by less.
+    """
+
+    steps: Matrix
+    answers: Matrix
+    metric: Matrix | None = None
+    floor: float | None = None
+
+    def rescaled(self) -> "PilotPairs":
+        """Return the same in another unit for all numbers, so that no square under- or overflows."""
+        largest = max(float(np.abs(each).max(initial=0.0)) for each in (self.steps, self.answers))
+        power = -math.frexp(largest)[1] if 0 < largest < math.inf else 0
+        floor = None if self.floor is None else math.ldexp(self.floor, power)
+        steps, answers = (np.ldexp(each, power) for each in (self.steps, self.answers))
+        return replace(self, steps=steps, answers=answers, floor=floor)
+
+    def half(self, which: int) -> "PilotPairs":
+        """Return every second pair, from this one on."""
+        return replace(self, steps=self.steps[which::2], answers=self.answers[which::2])
+
+    @cached_property
+    def sizes(self) -> tuple[Vector, Vector]:
+        """How far each number moves when it moves, and how far it is spread over datasets from P.
+
+        A number that rarely moves must get enough noise for when it does, so the mean square is over the
+        pairs in which it moves. Two more pairs are assumed in which it moves as far, relative to its spread,
+        as the other numbers do: without them a number that happens to have moved little, or never, would get
+        far too little noise. It moves at least by the smallest difference of two answers, which is the step
+        of a number that is counted. A number that is the same for all datasets moves by its own size, or by
+        the largest step of all.
+        """
+        steps, answers, count = self.steps, self.answers, len(self.steps)
+        unit = np.maximum(np.abs(steps).max(axis=0, initial=0.0), np.ptp(answers, axis=0))
+        unit = np.where((unit > 0) & np.isfinite(unit), unit, 1.0)  # so that squares do not underflow
+        # What differs by rounding alone does not move.
+        steps = np.where(np.abs(steps) > _ROUNDING * np.abs(answers).max(axis=0), steps, 0.0)
+        moved = (steps != 0).sum(axis=0)
+        square = np.square(steps / unit).mean(axis=0)
+        spread = (answers / unit).std(axis=0, ddof=1)
+        differs = spread > _ROUNDING * np.abs(answers / unit).max(axis=0)
+        both = differs & (moved > 0)
+        usual = float(np.median(square[both] / np.square(spread[both]))) if both.any() else 1.0
+        assumed = np.where(differs, usual * np.square(spread), square)
+        size = np.sqrt((moved * square + _ASSUMED * assumed) / (moved + _ASSUMED))
+        size = unit * np.where(moved > 0, size / np.sqrt(np.maximum(moved, 1) / count), size * count**0.5)
+        size = np.maximum(size, np.where(differs, _smallest_difference(answers), 0.0))
+        return self._filled(size, unit * np.where(differs, spread, 0.0))
+
+    def _filled(self, size: Vector, spread: Vector) -> tuple[Vector, Vector]:
+        """Return both with values for numbers of which the pilot has seen none."""
+        known = np.isfinite(size) & (size > 0)
+        largest = float(size[known].max(initial=0.0)) or 1.0
+        own = np.abs(np.median(self.answers, axis=0))
+        size = np.where(known, size, np.where(own > 0, np.minimum(own, largest), largest))
+        if self.floor is not None:
+            size = np.maximum(size, self.floor)
+        differs = np.isfinite(spread) & (spread > 0)
+        usual = float(np.median(spread[differs] / size[differs])) if differs.any() else 1.0
+        return size, np.where(differs, spread, usual * size)
+
+
+def _smallest_difference(answers: Matrix) -> Vector:
+    """Return the smallest difference of two answers that differ, for each number; 0 if there are none."""
+    gaps = np.diff(np.sort(answers, axis=0), axis=0)
+    apart = gaps > _ROUNDING * np.abs(answers).max(axis=0, initial=0.0)
+    found = np.where(apart, gaps, np.inf).min(axis=0, initial=np.inf)
+    return np.asarray(np.where(np.isfinite(found), found, 0.0))
+
+
+def error_metric(spread: Vector) -> Matrix:
+    """Return what error is by default: the sum of two mean squared errors, both without a unit.
+
+    One is that of each number relative to its own spread, averaged: no number drowns beside a larger one. The
+    other is that of all numbers together relative to the spread of all: the largest do not pay for it.
+
+    Examples
+    --------
+    >>> error_metric(np.array([1.0, 100.0])).round(6).tolist()
+    [[0.5001, 0.0], [0.0, 0.00015]]
+    """
+    unit = spread.max()
+    relative = np.maximum(spread / unit, 1e-100)
+    found = (1 / (len(spread) * np.square(relative)) + 1 / np.square(relative).sum()) / unit / unit
+    return np.diag(found)
+
+
+# --- the shapes -------------------------------------------------------------------------------
+
+
+def choose(mechanism: Any, seen: PilotPairs) -> Shape:
+    """Return how a mechanism divides its noise among the numbers of an answer.
+
+    With ``scaled="auto"`` every candidate is made from one half of the pairs and judged by the other, and
+    then the same with the halves exchanged: judged by the pairs that it was made from, a matrix would look
+    better than it is. It is judged by the error that the largest gaps would make necessary. Another one than
+    "total" must be clearly better.
+    """
+    way, d = complete(mechanism).scaled, seen.steps.shape[1]
+    if d == 1 or way == "none":
+        return Shape()
+    with np.errstate(all="ignore"):
+        return _chosen(mechanism, way, seen.rescaled(), d)
+
+
+def _chosen(mechanism: Any, way: Scaled, seen: PilotPairs, d: int) -> Shape:
+    given = getattr(mechanism, "error", None)
+    if isinstance(given, tuple):
+        seen = replace(seen, metric=_fitting(np.array(given), d))
+    norm = str(mechanism.norm_name)
+    if way != "auto":
+        return _made(way, seen)
+    if not complete(mechanism).noise or len(seen.steps) < 4:  # a class of the user's own may add any noise
+        return Shape()
+    seen = seen if seen.metric is not None else replace(seen, metric=error_metric(seen.sizes[1]))
+    halves = tuple(seen.half(at) for at in (0, 1))
+    ways = ("none", "total", "relative", "matrix") if norm == "l2" and d <= MOST_NUMBERS else _DIAGONAL
+    scores = {each: _score(each, halves, norm) for each in ways}
+    best = min(scores, key=lambda each: scores[each])
+    best = best if scores[best] < _CLEARLY * scores["total"] else "total"
+    return _made(best, seen, auto=True)
+
+
+def _score(way: Chosen, halves: tuple[PilotPairs, ...], norm: str) -> float:
+    """Return an estimate of the error that a way to divide noise makes, from halves of the pairs."""
+    errors = []
+    for fitted, other in (halves, halves[::-1]):
+        shape, judged, metric = _made(way, fitted, auto=True), other.steps, np.asarray(fitted.metric)
+        if shape.kind == "none":
+            found, cost = sizes(norm, judged), np.trace(metric)
+        else:
+            moved = np.ldexp(judged, -shape.exponents) @ np.ldexp(shape.entries.T, -shape.bits)
+            found, cost = sizes(norm, moved), np.sum(metric * shape.covariance)
+        errors.append(np.asarray(found) * np.sqrt(cost))
+    pooled = np.sort(np.concatenate(errors))
+    return float(pooled[-max(2, len(pooled) // _LARGEST_GAPS) :].mean())
+
+
+def _made(way: Chosen, seen: PilotPairs, *, auto: bool = False) -> Shape:
+    """Return the shape of one kind."""
+    if way == "none":
+        return Shape()
+    size = seen.sizes[0]
+    if way == "matrix":
+        if len(size) > MOST_NUMBERS:
+            raise SettingsError(f"""scaled='matrix' is for at most {MOST_NUMBERS} numbers, and the answer has
+                {len(size)}. Use scaled='total', or ask for fewer.""")
+        try:
+            return Shape.matrix(_covariance(seen, size))
+        except (ValueError, np.linalg.LinAlgError):  # nearly singular
+            way = "total"
+    if way == "relative" and auto and seen.metric is not None:
+        # The least error of all weights: Σ Wⱼⱼ wⱼ² Σ aⱼ²/wⱼ² is least for wⱼ² = aⱼ/√Wⱼⱼ, as in L1.
+        size = size / np.sqrt(np.maximum(np.diag(seen.metric), 1e-300))
+    return Shape.diagonal(way, size if way == "relative" and not auto else np.sqrt(size))
+
+
+def _covariance(seen: PilotPairs, size: Vector) -> Matrix:
+    """Return the covariance of noise that makes the error least (T8), for gaps that are correlated as seen.
+
+    It is the geometric mean of the gaps' second moments C and the inverse of the metric W, so in units in
+    which each number moves by 1 it is that of their correlations and (D W D)⁻¹, with D the sizes.
+    """
+    d, steps = len(size), seen.steps
+    lengths = np.sqrt(np.square(steps / size).sum(axis=0))
+    shares = steps / size / np.where(lengths > 0, lengths, 1.0)
+    correlations = shares.T @ shares
+    np.fill_diagonal(correlations, 1.0)
+    correlations = _shrunk(correlations, len(steps))
+    metric = np.eye(d) if seen.metric is None else seen.metric
+    values, vectors = np.linalg.eigh(metric * np.outer(size / size.max(), size / size.max()))
+    values = np.maximum(values, 1e-8 * values.max())
+    root, inverse = ((vectors * each) @ vectors.T for each in (np.sqrt(values), 1 / np.sqrt(values)))
+    inside, turned = np.linalg.eigh(root @ correlations @ root)
+    middle = (turned * np.sqrt(np.maximum(inside, 0.0))) @ turned.T
+    return np.asarray(inverse @ middle @ inverse * np.outer(size, size))
+
+
+def _shrunk(correlations: Matrix, count: int) -> Matrix:
+    """Return correlations that are moved towards 0 by as much as so few pairs make necessary.
+
+    References
+    ----------
+    Chen, Wiesel, Eldar & Hero, "Shrinkage algorithms for MMSE covariance estimation", IEEE Trans. Signal
+    Process. 2010 (the estimate OAS).
+    """
+    d, total = len(correlations), float(np.square(correlations).sum())
+    by = ((1 - 2 / d) * total + d * d) / ((count + 1 - 2 / d) * max(total - d, 1e-9))
+    by = min(max(by, _SHRUNK), 1.0)
+    return (1 - by) * correlations + by * np.eye(d)
+
+
+def _fitting(metric: Matrix, size: int) -> Matrix:
+    """Return the user's metric, or refuse one of another size."""
+    if len(metric) != size:
+        raise SettingsError(f"""error= has {len(metric)} rows, and the answer has {size} numbers. It needs one
+            for each.""")
+    return metric
