@@ -2,7 +2,6 @@
 
 import pickle
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,7 @@ from privatize import Bernstein, Blocks, Budget, Exponential, privatize, sampler
 from privatize.errors import CalibrationError, ConstraintWarning, DataError, SettingsError
 from tests.cases import for_each
 from tests.function.catalogued import ONES, budget, catalogue, sealed
-from tests.function.privatized import counted
+from tests.function.privatized import counted, unseen
 from tests.function.released import bits
 
 UNIT = samplers.uniform(0, 1)
@@ -163,30 +162,31 @@ def test_it_can_be_pickled():
     assert private.settings.constraints.words == "positive"
 
 
-def recursive(x):
-    return np.array([x.mean(), 0.0]) if len(x) < 9 else again(x[:8])
-
-
-again = privatize(**(QUICK | {"sampler": UNIT, "constraints": lambda x, lock=[]: np.maximum(x, 0)}))(
-    recursive
-)
-
-
 def test_inner_calls_are_raw():
-    """A function that calls itself would be cut inside, and calibrated to that."""
-    with bits(1):
-        release = again.release(NUMBERS)
-    assert release.value.min() >= 0
+    """A function that calls itself would be made valid inside, and calibrated to that."""
+    seen = unseen()
+
+    def halved(x):
+        return x.mean() if len(x) < 30 else private(x[:20]) / 2
+
+    def noted(answer):
+        seen.list.append(answer)
+        return 3.0
+
+    private = numbers(halved, noted)
+    assert private.release(NUMBERS).value == 3
+    assert len(seen.list) == 2  # on made-up numbers, and on the answer
 
 
 def test_workers_do_not_need_it():
     """A constraint that cannot be sent would make calibration in other processes impossible."""
-    file = Path(__file__).open()  # noqa: SIM115 - something that cannot be pickled
-    try:
-        private = again.replace(constraints=lambda x: x if file.closed else np.abs(x), workers=2)
-        assert private.release(NUMBERS).value.min() >= 0
-    finally:
-        file.close()
+    numbered = (each for each in range(9))  # a generator cannot be pickled
+
+    def mean(x):
+        return x.mean() if len(x) < 30 else private(x[:20]) / 2
+
+    private = numbers(mean, lambda answer: abs(answer) + next(numbered), workers=2)
+    assert private.release(NUMBERS).value >= 1
 
 
 # --- mistakes --------------------------------------------------------------------------------------
