@@ -55,6 +55,9 @@ class Constraints(ABC):
     def apply(self, value: Any, structure: Structure) -> Any:
         """Return a valid answer of the same structure, or raise if it cannot be made valid."""
 
+    def __repr__(self) -> str:
+        return f"<made valid by {self.words}>"
+
     def check(self, structure: Structure, name: str) -> None:
         """Refuse what does not fit the answers of a function, by trying it on made-up numbers.
 
@@ -75,7 +78,7 @@ class Constraints(ABC):
             noise and returns a valid one of the same form.""") from cause
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Entire(Constraints):
     """One function for an entire answer, or an entire part of one."""
 
@@ -143,7 +146,7 @@ class _Entire(Constraints):
         return rounded
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Parts(Constraints):
     """Constraints for the parts of an answer that are named; all other parts stay as they are."""
 
@@ -160,7 +163,8 @@ class _Parts(Constraints):
         names = _names(structure)
         if names is None or not isinstance(structure, Branch):
             raise SettingsError(f"""The keys {", ".join(repr(key) for key, _ in self.parts)} name parts, and
-                the answer, a {structure.tag}, has none. Pass one function, or the name of one""")
+                what they are looked up in ({structure.tag}) has none. Pass one function, or the name of
+                one""")
         unknown = [key for key, _ in self.parts if key not in names]
         if unknown:
             shown = f"{', '.join(map(repr, names[:10]))}{', ...' if len(names) > 10 else ''}"

@@ -102,6 +102,7 @@ def test_members_of_a_catalogue():
     made.add(histogram, constraints="positive")
     made.add(sums.histogram(EDGES), name="plain", constraints="positive")
     made.calibrate()
+    assert "made valid by positive" in made.histogram.card().text()
     with bits(5):
         for member in (made.histogram, made.plain):
             release = member.release(epsilon=0.0005)

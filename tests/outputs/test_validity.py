@@ -145,6 +145,7 @@ def test_words():
     given = {"a": "positive", 1: {"b": np.abs}, "c": lambda x: x}
     assert as_constraints(given).words == "positive of 'a', absolute of 'b' of 1, a function of 'c'"
     assert as_constraints(functools.partial(constraints.between, low=0, high=1)).words == "between"
+    assert repr(as_constraints("positive")) == "<made valid by positive>"
     assert len(as_constraints(given).functions()) == 2
     assert as_constraints(as_constraints(given)) == as_constraints(given)
 
