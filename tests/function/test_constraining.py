@@ -1,6 +1,7 @@
 """Answers are made valid after their noise: for free, in their own form, and no paid answer is lost."""
 
 import pickle
+import sys
 import warnings
 
 import numpy as np
@@ -9,10 +10,12 @@ import pytest
 
 from privatize import Bernstein, Blocks, Budget, Exponential, privatize, samplers, sums
 from privatize.errors import CalibrationError, ConstraintWarning, DataError, SettingsError
+from privatize.function.box import Box
 from tests.cases import for_each
 from tests.function.catalogued import ONES, budget, catalogue, sealed
 from tests.function.privatized import counted, unseen
 from tests.function.released import bits
+from tests.function.sentinels import PRIVATE, holds_sentinel
 
 UNIT = samplers.uniform(0, 1)
 TABLE = samplers.table({"a": UNIT, "b": UNIT, "c": UNIT}, frame="pandas")
@@ -259,3 +262,23 @@ def test_it_must_not_see_the_data():
         with pytest.raises(DataError, match="can be reached"):
             private(ONES)
         private(NUMBERS)
+
+
+def test_nothing_private_is_left_when_it_runs():
+    """A function that logs where it was called from would log the data, or the raw answer."""
+    seen = unseen()
+
+    def noted(answer):
+        seen.list.clear()  # the last answer is the private one
+        frame = sys._getframe(1)
+        while frame is not None:
+            if frame.f_globals.get("__name__", "").startswith("privatize."):
+                seen.list += [(frame.f_code.co_qualname, value) for value in frame.f_locals.values()]
+            frame = frame.f_back
+        return answer
+
+    numbers(lambda x: np.clip(x, 0, 1).mean(), noted, domain="as-is").release(PRIVATE)
+    assert {"made_valid", "released", "PrivateFunction.release"} <= {name for name, _ in seen.list}
+    for _, value in seen.list:
+        parts = [getattr(value, slot) for slot in Box.__slots__] if isinstance(value, Box) else [value]
+        assert not any(map(holds_sentinel, parts))
