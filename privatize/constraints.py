@@ -1,5 +1,15 @@
 """Move a noisy answer to where it is valid. Post-processing is free: it costs no privacy."""
 
-from privatize.outputs.constraints import correlations, orthonormal, positive, probabilities, semidefinite
+from privatize.outputs.constraints import (
+    between,
+    correlations,
+    increasing,
+    orthonormal,
+    positive,
+    probabilities,
+    semidefinite,
+    survival,
+)
 
-__all__ = ["correlations", "orthonormal", "positive", "probabilities", "semidefinite"]
+__all__ = ["between", "correlations", "increasing", "orthonormal", "positive", "probabilities"]
+__all__ += ["semidefinite", "survival"]

@@ -29,6 +29,7 @@
     ├── NotRememberedWarning           an estimate cannot be remembered for the next call
     ├── UninformativeWarning           an answer would be mostly noise
     ├── FragileEstimateWarning         an estimate hangs on an assumption of P
+    ├── ConstraintWarning              an answer could not be made valid, and is returned as it is
     ├── UnitWarning                    people may have several rows, and nobody has said so
     ├── StoreWarning                   remembered estimates cannot be read or written
     ├── UnsharedBudgetWarning          a budget is in the memory of one process
@@ -275,6 +276,18 @@ class FragileEstimateWarning(PrivatizeWarning):
 
 class UnitWarning(PrivatizeWarning):
     """A column has a name like an identifier, and nobody has said whether people have several rows."""
+
+
+class ConstraintWarning(PrivatizeWarning):
+    """A function of ``constraints=`` failed on an answer, which is returned as it is.
+
+    Attributes
+    ----------
+    answer : object
+        The answer, with its noise: it was paid for, and is here if warnings are errors.
+    """
+
+    answer: Any = None
 
 
 class NotRememberedWarning(PrivatizeWarning):

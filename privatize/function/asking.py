@@ -1,6 +1,7 @@
 """Read the arguments of methods such as estimate(), which need no private data but may get it by mistake."""
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 from privatize.calibration.proof import Proven
@@ -49,8 +50,24 @@ def own_bounds(definition: Definition, proven: Proven, name: str, given: list[An
     """Return the bounds of a function that has its own, for the numbers of records that are given."""
     sizes, many, args, kwargs, _ = _read(definition, name, given, several=True)
     definition.binding.bind_public(args, kwargs)
-    mechanism = definition.settings.mechanism
+    mechanism, constraints = definition.settings.mechanism, definition.settings.constraints
+    if constraints is not None:
+        for n in sizes:
+            constraints.check(proven.structure(n), definition.name)
     return [known_bound(proven.bound_at(n, mechanism), n, proven.structure(n)) for n in sizes], many
+
+
+def estimated(
+    definition: Definition, calibrator: Calibrator, name: str, given: list[Any], read: Callable[[Any], Any]
+) -> Any:
+    """Return what `read` returns for the estimate that a method asks for; a list if it asks for several."""
+    if definition.proven is not None:
+        known, many = own_bounds(definition, definition.proven, name, given)
+    else:
+        asked, many = questions(definition, calibrator, name, given)
+        known = [calibrator.recall(each).sensitivity for each in asked]
+    found = [read(each) for each in known]
+    return found if many else found[0]
 
 
 def _read(

@@ -7,7 +7,7 @@ class Box:
     """Private arguments, the dataset among them, and what the raw function returned."""
 
     # Attributes are set directly, not by methods, so that no interrupt comes in between.
-    __slots__ = ("args", "data", "kwargs", "raw", "started", "value")
+    __slots__ = ("args", "data", "kwargs", "raw", "started", "structure", "value")
 
     def __init__(self) -> None:
         self.args: Any = None
@@ -15,6 +15,7 @@ class Box:
         self.data: Any = None
         self.raw: Any = None  # the rows that persons in `data` were made of
         self.value: Any = None
+        self.structure: Any = None  # that of answers, which is public
         self.started = False  # whether the raw function has seen the data
 
     @property

@@ -33,6 +33,7 @@ from privatize.identity.fingerprint import identity_of, token, warn_changed
 from privatize.identity.leftovers import Snapshot
 from privatize.identity.reachable import Private
 from privatize.mechanisms.shapes import Shape
+from privatize.outputs.structure import Structure
 from privatize.planning.plan import Plan
 from privatize.storage.database import DatabaseError
 from privatize.storage.estimates import Entry, Store, open_store, warn
@@ -84,6 +85,7 @@ class Calibrator:
         # By ids of settings and samplers. The values refer to these objects, so that no id is used again.
         self._templates: dict[tuple[int, str | None], Template] = {}
         self._widened: dict[tuple[int, int], tuple[Sensitivity, Any, Sensitivity]] = {}
+        self._constrained: dict[tuple[int, int], tuple[Structure, Any]] = {}
         self._under: dict[tuple[int, int], tuple[Settings, Any, Settings]] = {}
 
     def clear(self) -> None:
@@ -140,6 +142,8 @@ class Calibrator:
         """Return the estimate for a question, or make it. It must not depend on the data in the box."""
         estimate, fit = self._recalled(asked, box), asked.settings.fit
         found = estimate.sensitivity
+        if asked.settings.constraints is not None:
+            self._check_constraints(asked, found.structure)
         if fit is None or not isinstance(found, Sensitivity):
             return estimate
         # By ids, of objects that the values keep alive. It is found as long as the function is unchanged.
@@ -154,6 +158,14 @@ class Calibrator:
             known = put(self._widened, at, (found, fit, fit.widen(found)))
         key = f"{estimate.key}:{fit.factor:.6g}" if estimate.key else None
         return replace(estimate, sensitivity=known[2], key=key)
+
+    def _check_constraints(self, asked: Question, structure: Structure) -> None:
+        """Refuse constraints that do not fit the answers, before anything is spent."""
+        constraints = asked.settings.constraints
+        at = id(structure), id(constraints)  # of objects that the values keep alive
+        if at not in self._constrained:
+            constraints.check(structure, asked.definition.name)
+            put(self._constrained, at, (structure, constraints))
 
     def _recalled(self, asked: Question, box: Box | None) -> Estimate:
         short = asked.short()

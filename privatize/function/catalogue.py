@@ -141,6 +141,7 @@ class Catalogue(Shown):
         coins: tuple[str, ...] = (),
         min_sensitivity: float | None = None,
         version: str | None = None,
+        constraints: Any = None,
         **grid: Any,
     ) -> Any:
         """Add a function: ``@catalogue.add``, ``@catalogue.add(limit=[...])``, ``catalogue.add(np.median)``.
@@ -151,7 +152,7 @@ class Catalogue(Shown):
             A function of the dataset, and of other arguments.
         name : str, optional
             Its name in the catalogue; the function's by default.
-        mechanism, sensitivity, data, coins, min_sensitivity, version
+        mechanism, sensitivity, data, coins, min_sensitivity, version, constraints
             As for `privatize.privatize`. Members with ``sensitivity=``, with ``mechanism=Blocks(...)`` or
             with bounds of their own (`privatize.sums`) are private for all pairs, and cost no gamma.
         **grid
@@ -165,6 +166,7 @@ class Catalogue(Shown):
         """
         options: dict[str, Any] = {"mechanism": mechanism, "sensitivity": sensitivity, "data": data}
         options |= {"coins": coins or None, "min_sensitivity": min_sensitivity, "version": version}
+        options |= {"constraints": constraints}
         if function is None:
             given = {key: value for key, value in options.items() if value is not None}
             return functools.partial(self.add, name=name, **given, **grid)

@@ -27,7 +27,7 @@ from privatize.mechanisms.base import complete
 
 # A member is asked with an epsilon and a delta of its own each time; until then it has these.
 TRIAL = {"epsilon": 1e-6, "delta": 1e-12}
-_OPTIONS = ("name", "mechanism", "sensitivity", "data", "coins", "min_sensitivity", "version")
+_OPTIONS = ("name", "mechanism", "sensitivity", "data", "coins", "min_sensitivity", "version", "constraints")
 _COMMON = ("gamma", "sampler", "budget", "bound", "samples", "domain", "seed", "timeout", "workers", "store")
 
 

@@ -207,7 +207,7 @@ def pilot(asked: JointQuestion, seed: int | None = None) -> Pilot:
     if unclear is None and not any(run.failed for run in runs):
         plan = asked.settings.plan
         ahead = 0.0 if plan is None else (time.perf_counter() - start) * plan.m / count
-        each = [_piloted(asked, at, [run.of(at) for run in runs]) for at in range(len(asked.parts))]
+        each = [_piloted(asked, at, runs, at) for at in range(len(asked.parts))]
     else:
         each = _one_by_one(asked, laws, own, count, most)
         if unclear is not None and not any(one.problem for one in each):
@@ -311,19 +311,26 @@ def _judged(asked: JointQuestion, at: int, runs: list[_Run], most: int) -> Pilot
         remedy = REMEDIES.get("" if worst.cause is None else worst.cause.kind, _WORK)
         what = f"{failed} of {worst.seen} pairs failed: {cause.rstrip('.')}. {remedy}"
         return Piloted(asked.labels[at], failed=failed / worst.seen, cause=cause, problem=what)
-    found = _piloted(asked, at, [run.of(0) for run in runs])
+    found = _piloted(asked, at, runs, 0)
     return replace(found, failed=failed / worst.seen, cause=cause)
 
 
-def _piloted(asked: JointQuestion, at: int, found: list[tuple[PilotPairs, float]]) -> Piloted:
-    """Return what was seen of a part that works."""
+def _piloted(asked: JointQuestion, at: int, runs: list[_Run], place: int) -> Piloted:
+    """Return what was seen of a part that works; `place` is its place in the runs."""
     settings, label = asked.parts[at].settings, asked.labels[at]
+    found = [run.of(place) for run in runs]
     seconds = max(seconds for _, seconds in found)
     sizes = {each.steps.shape[1] for each, _ in found}
     seen = Piloted(label, seconds=seconds, numbers=max(sizes))
     if len(sizes) > 1:
         what = "It returns different numbers of values under the P of the family. Return the same shapes."
         return replace(seen, problem=what)
+    node: Structure = runs[0].structure.items[place]  # type: ignore[union-attr]
+    if settings.constraints is not None and node.complete:  # otherwise it is tried when it is asked
+        try:
+            settings.constraints.check(node, asked.parts[at].definition.name)
+        except SettingsError as error:
+            return replace(seen, problem=str(error))
     floor = settings.min_sensitivity
     weights = learned_weights(settings.mechanism, [replace(each, floor=floor) for each, _ in found], floor)
     if weights is None:

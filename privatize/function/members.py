@@ -109,6 +109,8 @@ class Member(Shown, Wrapper):
     def card(self) -> Card:
         """Return what a person sees of it: its questions, and what their promise rests on."""
         rows = [("mechanism", repr(self.inquiry.settings.mechanism)), ("promise", self.inquiry.promise)]
+        made = self.inquiry.settings.constraints
+        rows += [] if made is None else [("answers are", f"made valid by {made.words}")]
         return Card(
             f"{self.name} of the catalogue {self.inquiry.catalogue}", [*rows, ("questions", self._shown())]
         )

@@ -30,6 +30,7 @@ from privatize.function.advice import BOOTSTRAPPED, CHANGED, FAILED, INTERNAL, L
 from privatize.function.binding import Call
 from privatize.function.box import Box
 from privatize.function.calibrator import Calibrator, Estimate, refuse_reachable
+from privatize.function.constraining import made_valid
 from privatize.function.opening import (
     Subjects,
     afford,
@@ -79,6 +80,8 @@ def released(function: Defined, box: Box, *, entire: bool) -> Any:
         box.args = box.kwargs = box.data = box.raw = box.value = None
     if failure is not None:
         raise failure
+    if definition.settings.constraints is not None:  # here nothing is left that is private
+        return made_valid(definition.name, definition.settings.constraints, box.structure, outcome)
     return outcome
 
 
@@ -108,6 +111,9 @@ def _run(definition: Definition, calibrator: Calibrator, box: Box, entire: bool)
     box.data, call = definition.binding.bind(box.args, box.kwargs)
     box.args = box.kwargs = None
     subjects = _unseal(definition, box, call, rules)
+    if definition.settings.constraints is not None:  # what it returns must depend on the answer alone
+        sampled, functions = definition.settings.plan is not None, definition.settings.constraints.functions()
+        refuse_reachable(definition.name, functions, box, copies=sampled)
     if definition.proven is not None:
         return _run_proven(definition, definition.proven, call, box, subjects, entire)
     if definition.settings.sampler is None and subjects.sampler is not None:
@@ -123,6 +129,7 @@ def _run(definition: Definition, calibrator: Calibrator, box: Box, entire: bool)
         afford(subjects, charge)
     estimate = calibrator.recall(asked, box)
     sensitivity = estimate.sensitivity
+    box.structure = sensitivity.structure
     function = asked.function(sensitivity.coin_seed)
     convert(asked.template, box, positions)
     if charge is not None:  # after the conversion: data that does not fit costs nothing. There is no refund.
@@ -162,7 +169,9 @@ def _run_proven(
     proven = bound_to(own, call, s0, context, persons=type(box.data) is Persons)
     with silence.quiet():
         context().run(proven.fits, box.data)
-    structure = own.structure(n)
+    structure = box.structure = own.structure(n)
+    if s.constraints is not None:
+        s.constraints.check(structure, definition.name)
     given = reserve(subjects, _plain(definition, subjects, n))
     before = Snapshot(call.function, call.shared())
     _evaluate(definition.advice, box, before, context(), lambda data: proven.measure(data, n), s0)

@@ -20,7 +20,7 @@ from privatize.data.units import UNDECLARED, Unit
 from privatize.errors import SettingsError
 from privatize.function.accuracy import error_of, errors_of, least_epsilon
 from privatize.function.advice import Advice
-from privatize.function.asking import miscounted, own_bounds, questions
+from privatize.function.asking import estimated, miscounted, questions
 from privatize.function.binding import Binding, label_of
 from privatize.function.box import Box
 from privatize.function.calibrator import Calibrator
@@ -157,7 +157,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         """
         given = [args, kwargs]
         del args, kwargs  # by mistake they may be the data, which no frame of an error may hold
-        return _estimated(self, "estimate", given, lambda found: found)
+        return estimated(self.definition, self.calibrator, "estimate", given, lambda found: found)
 
     def error_at(
         self, /, *args: Any, epsilon: float | None = None, confidence: float = 0.95, **kwargs: Any
@@ -196,7 +196,13 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         given = [args, kwargs]
         del args, kwargs
         settings = self._settings if epsilon is None else replace(self._settings, epsilon=epsilon)
-        return _estimated(self, "error_at", given, lambda found: error_of(settings, found, confidence))
+        return estimated(
+            self.definition,
+            self.calibrator,
+            "error_at",
+            given,
+            lambda found: error_of(settings, found, confidence),
+        )
 
     def epsilon_for(self, /, *args: Any, error: float, confidence: float = 0.95, **kwargs: Any) -> Any:
         """Return the least epsilon at which an answer is that close to the raw one, with a probability.
@@ -232,7 +238,7 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
             at = functools.partial(replace, self._settings)
             return least_epsilon(lambda epsilon: errors_of(at(epsilon=epsilon), found, confidence), error)
 
-        return _estimated(self, "epsilon_for", given, least)
+        return estimated(self.definition, self.calibrator, "epsilon_for", given, least)
 
     def remembers(self, /, n: int, *args: Any, **kwargs: Any) -> bool:
         """Tell whether the estimate for n records is remembered, so that a call would not calibrate.
@@ -346,20 +352,6 @@ class PrivateFunction(Pickled, Wrapper, Generic[P, R]):
         return [self.__wrapped__, self._settings.pair, self._settings.batch, *self._attributes().values()]
 
 
-def _estimated(
-    function: PrivateFunction[..., Any], name: str, given: list[Any], read: Callable[[Any], Any]
-) -> Any:
-    """Return what `read` returns for the estimate that a method asks for; a list if it asks for several."""
-    definition, calibrator = function.definition, function.calibrator
-    if definition.proven is not None:
-        known, many = own_bounds(definition, definition.proven, name, given)
-    else:
-        asked, many = questions(definition, calibrator, name, given)
-        known = [calibrator.recall(each).sensitivity for each in asked]
-    found = [read(each) for each in known]
-    return found if many else found[0]
-
-
 def _refuse_private(function: Any) -> None:
     """Refuse a function that is private already, under another promise."""
     inner, seen = function, 0
@@ -401,6 +393,7 @@ def privatize(
     store: str | os.PathLike[str] | None = "default",
     progress: bool | None = None,
     budget: Budget | Part | None = None,
+    constraints: str | Callable[[Any], Any] | dict[Any, Any] | None = None,
     **unknown: Any,
 ) -> Callable[[Callable[P, R]], PrivateFunction[P, R]]:
     """Make a function of a dataset random differentially private.
@@ -472,6 +465,10 @@ def privatize(
         terminal or a notebook.
     budget : Budget, optional
         What every answer is charged to, beside the budgets of ``with`` blocks and of sealed data.
+    constraints : str, callable or dict, optional
+        What makes an answer valid after its noise was added, which costs no privacy but is biased: a function
+        of the answer; the name of one of `privatize.constraints`, "positive" say; or a dict of these by key,
+        field, column or position. Nothing by default.
 
     Returns
     -------

@@ -57,6 +57,10 @@ class Release(Shown):
         Why the promise holds for all neighbours, in words; empty if it rests on sampled pairs.
     catalogue : str
         The `privatize.Catalogue` that the question is in; its gamma is for all of them together.
+    constraints : str
+        What made the answer valid after its noise was added, in words; empty if nothing did.
+    unconstrained : object
+        The answer as it was before that; None if nothing made it valid. Intervals are around its numbers.
 
     Examples
     --------
@@ -87,6 +91,8 @@ class Release(Shown):
     noise: Any = field(default="", repr=False)
     proven: str = ""
     catalogue: str = ""
+    constraints: str = ""
+    unconstrained: Any = field(default=None, repr=False)
     fit: Fit | None = field(default=None, repr=False)
 
     def interval(self, confidence: float = 0.95) -> tuple[Any, Any]:
@@ -95,6 +101,7 @@ class Release(Shown):
         The probability is over the noise, for each number by itself. The raw answer is the function's on
         the data as P allows it: records outside P's support are clipped to it first. The interval is
         computed from the answer and the public scale of the noise, so it tells no more than the answer.
+        If the answer was made valid, the interval is around `unconstrained`, and its ends may be invalid.
 
         Parameters
         ----------
@@ -168,6 +175,11 @@ class Release(Shown):
             return np.array([float(scale)])
         return scale.ravel() if type(scale) is np.ndarray else describe(scale).flatten(scale)
 
+    @property
+    def _noised(self) -> Any:
+        """The answer with its noise, before anything made it valid."""
+        return self.unconstrained if self.constraints else self.value
+
     def _parts(self, model: bool = False) -> tuple[NDArray[np.float64], Structure]:
         """Return the answer's numbers and its structure; refuse an answer whose numbers have no noise."""
         if not self.noise:
@@ -177,14 +189,14 @@ class Release(Shown):
             raise SettingsError(f"""{self.mechanism} does not add noise to the numbers of an answer, so there
                 is no interval around them. {ask}""")
         try:
-            structure = describe(self.value)
+            structure = describe(self._noised)
         except OutputError:  # the value was changed after the release
             raise SettingsError(f"""The answer is now a {type(self.value).__name__}, which has no numbers to
                 put an interval around.""") from None
         if not model and any(isinstance(node, Model) for node in structure.nodes()):
             raise SettingsError(f"""The answer is a {type(self.value).__name__}: a model has no interval. The
                 scale of the noise on each number that it has learned is in `scale`.""")
-        vector = structure.flatten(self.value)
+        vector = structure.flatten(self._noised)
         if np.isinf(vector).any():  # a number that is too large for a narrow type, such as float16
             most = _of_types(structure, _MOST, _LARGEST)
             vector = np.clip(vector, -most, most)
@@ -239,6 +251,7 @@ class Release(Shown):
             ("noise" if scaled else "mechanism", f"{self.mechanism}{scaled}"),
             *([("sensitivity", f"{self.sensitivity:.4g}{'' if self.proven else sampled}")] if scaled else []),
             ("records", f"n={self.n:,}"),
+            *([("made valid by", f"{self.constraints}, after the noise")] if self.constraints else []),
             *(
                 [("catalogue", f"{self.catalogue}, one gamma for all its questions")]
                 if self.catalogue
@@ -263,6 +276,7 @@ class Release(Shown):
             f"{f'differentially private {self.proven}' if self.proven else gammas}, "
             f"{self.mechanism}{scale}, n={self.n}{f', of {self.catalogue!r}' if self.catalogue else ''}"
             f"{f', {self.fit.words}' if self.fit else ''}"
+            f"{f', made valid by {self.constraints}' if self.constraints else ''}"
         )
         return f"Release({value}, {facts})" if "\n" not in value else f"Release({facts}, value=\n{value})"
 

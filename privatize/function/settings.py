@@ -22,10 +22,12 @@ from privatize.display.cards import Card
 from privatize.display.figures import promise
 from privatize.errors import PolicyError, SettingsError
 from privatize.execution.choose import check_timeout, check_workers, executor
+from privatize.execution.packaging.pickler import packing
 from privatize.identity import library
 from privatize.identity.origin import owner_of
 from privatize.mechanisms import DEFAULT, Mechanism, as_mechanism
 from privatize.mechanisms.base import complete
+from privatize.outputs.validity import as_constraints
 from privatize.planning.numbers import as_float
 from privatize.planning.plan import Bound, Plan, plan
 from privatize.samplers import as_sampler
@@ -85,6 +87,7 @@ class Settings:
     store: str | os.PathLike[str] | None = field(default="default", metadata=_ENVIRONMENT)
     progress: bool | None = field(default=None, metadata=_ENVIRONMENT)
     budget: Any = field(default=None, metadata=_ENVIRONMENT)
+    constraints: Any = field(default=None, metadata=_ENVIRONMENT)  # a Constraints: noise comes before it
     plan: Plan | None = field(init=False, repr=False)  # None for a bound that is proven
 
     def __post_init__(self) -> None:
@@ -139,6 +142,10 @@ class Settings:
         if self.domain == "clip" and self.sampler is not None and self.support is None:
             raise SettingsError(f"""domain='clip' needs a bounded P, and {self.sampler!r} has no finite bound
                 that is known. Use domain='as-is', or give the sampler a support.""")
+        if self.constraints is not None and mechanism.wrap:
+            raise SettingsError(f"""constraints= is for mechanisms that add noise to the numbers of an answer,
+                and {mechanism.name} releases something else. Leave it out, and change the answer afterwards,
+                which costs nothing.""")
         check_batch(self.batch, pair=self.pair, coins=self.coins, timeout=self.timeout)
         if self.batch is True and mechanism.evaluate:
             raise SettingsError(f"""batch=True is for mechanisms that add noise to the function's own numbers,
@@ -165,6 +172,11 @@ class Settings:
             *([("P", law), ("private records", clipped)] if needs_p else []),
             *([] if self.plan is None else self._cost(self.plan)),
             *([] if self.fit is None else [("estimates are", self.fit.words)]),
+            *(
+                []
+                if self.constraints is None
+                else [("answers are", f"made valid by {self.constraints.words}")]
+            ),
         ]
         if self.budget is not None:
             rows.append(("budget", repr(self.budget)))
@@ -185,8 +197,9 @@ class Settings:
         return [*named, *extra, self.plan]
 
     def __getstate__(self) -> dict[str, Any]:
-        # Executors and clients cannot be pickled, and are of no use in a worker.
-        return vars(self) | {"workers": None, "mechanism": None if self.default else self.mechanism}
+        # Executors and clients cannot be pickled, and are of no use in a worker, where no answer is noised.
+        own = {"workers": None, "mechanism": None if self.default else self.mechanism}
+        return vars(self) | own | ({"constraints": None} if packing() else {})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state | {"mechanism": state["mechanism"] or DEFAULT})
@@ -325,6 +338,7 @@ _CHECKS: dict[str, _Check] = {
     "workers": _by(check_workers),
     "progress": _optional(_one_of("True, False or None", lambda value: isinstance(value, bool))),
     "budget": _optional(_one_of("a Budget, or a part of one", _is_budget)),
+    "constraints": _optional(_by(as_constraints)),
 }
 
 

@@ -57,11 +57,14 @@ def tried(draft: Draft, epsilon: float, seed: int) -> tuple[Tried, ...]:
     for entry in others:
         how, problem = f"not tried: {why}", ""
         try:
+            own, constraints = entry.inquiry.definition.proven, entry.inquiry.settings.constraints
+            if own is not None and constraints is not None:
+                constraints.check(own.structure(draft.whom.n), entry.inquiry.name)
             if entry.question is not None:
                 bound: Any = Calibrator().recall(entry.question).sensitivity
                 how = f"its bound held on {bound.tried} pairs"
-            elif data is not None and entry.inquiry.definition.proven is not None:
-                how = _run(entry, entry.inquiry.definition.proven, data, epsilon, streams.coin_seed(seed))
+            elif data is not None and own is not None:
+                how = _run(entry, own, data, epsilon, streams.coin_seed(seed))
         except PrivatizeError as error:
             problem = str(error)
         found.append(Tried(entry.label, how, problem))

@@ -10,6 +10,9 @@ from privatize.errors import SettingsError
 
 Array = NDArray[np.float64]
 
+_MOST = float(np.finfo(np.float64).max)
+_LEAST = -_MOST
+
 
 def probabilities(values: ArrayLike, axis: int = -1) -> Array:
     """Return the nearest probabilities: none is negative, and they sum to 1 along an axis.
@@ -41,6 +44,69 @@ def positive(values: ArrayLike, floor: ArrayLike = 0.0) -> Array:
     array([2.  , 0.01])
     """
     return np.maximum(_numbers("positive", values), floor)
+
+
+def between(values: ArrayLike, low: ArrayLike, high: ArrayLike) -> Array:
+    """Return values that are at least low and at most high, which must not come from private data.
+
+    Examples
+    --------
+    >>> between([1.2, 0.4, -0.1], 0, 1)
+    array([1. , 0.4, 0. ])
+    """
+    least, most = _numbers("between", low), _numbers("between", high)
+    if (least > most).any():
+        raise SettingsError(f"between() takes low <= high, not low={low!r} and high={high!r}.")
+    return np.asarray(np.clip(_numbers("between", values), least, most))
+
+
+def increasing(
+    values: ArrayLike, low: float | None = None, high: float | None = None, axis: int = -1
+) -> Array:
+    """Return the nearest values of which none is less than the one before it, along an axis.
+
+    Cumulative shares and tables of quantiles are such. With `low` and `high`, which must not come from
+    private data, the values are also at least and at most that.
+
+    References
+    ----------
+    Barlow, Bartholomew, Bremner and Brunk, "Statistical inference under order restrictions", 1972.
+
+    Examples
+    --------
+    >>> increasing([0.1, 0.5, 0.3, 1.25], low=0, high=1)
+    array([0.1, 0.4, 0.4, 1. ])
+    """
+    found = np.apply_along_axis(_pooled, axis, _curve("increasing", values))
+    return between(
+        found, *(side if bound is None else bound for bound, side in ((low, _LEAST), (high, _MOST)))
+    )
+
+
+def survival(values: ArrayLike, axis: int = -1) -> Array:
+    """Return the nearest survival curve: values in [0, 1], of which none is more than the one before it.
+
+    Examples
+    --------
+    >>> survival([1.1, 0.5, 0.7, -0.1])
+    array([1. , 0.6, 0.6, 0. ])
+    """
+    fallen = -np.apply_along_axis(_pooled, axis, -_curve("survival", values))
+    return np.clip(fallen, 0.0, 1.0) + 0.0  # no zero is negative
+
+
+def _pooled(values: Array) -> Array:
+    """Return the nearest values that do not decrease, by pooling adjacent violators."""
+    means: list[float] = []
+    counts: list[int] = []
+    for value in values.tolist():
+        mean, count = value, 1
+        while means and means[-1] > mean:
+            other, more = means.pop(), counts.pop()
+            mean, count = other * (more / (more + count)) + mean * (count / (more + count)), more + count
+        means.append(mean)
+        counts.append(count)
+    return np.repeat(means, counts)
 
 
 def semidefinite(matrix: ArrayLike) -> Array:
@@ -116,6 +182,13 @@ def _numbers(name: str, values: ArrayLike) -> Array:
         found = np.array(np.nan)
     if not np.isfinite(found).all():
         raise SettingsError(f"{name}() takes finite numbers.")
+    return found
+
+
+def _curve(name: str, values: ArrayLike) -> Array:
+    found = _numbers(name, values)
+    if not found.size or not found.ndim:
+        raise SettingsError(f"{name}() takes one value or more along an axis, not shape {found.shape}.")
     return found
 
 

@@ -54,6 +54,7 @@ def test_its_options_are_those_of_the_decorator():
         "batch",
         "coins",
         "fit",
+        "constraints",
     }
     for name in set(options) - {"sampler", "mechanism"}:
         assert given[name].default == known[name].default, name

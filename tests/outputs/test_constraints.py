@@ -101,6 +101,44 @@ def test_orthonormal_is_the_nearest(seed):
         assert ((other - noisy) ** 2).sum() >= distance - 1e-12
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_curves_are_the_nearest(seed):
+    """A monotone curve would be further from the answer than it must be."""
+    rng = np.random.default_rng(seed)
+    point = rng.normal(0.5, 0.5, 6)
+    rise = [{"type": "ineq", "fun": np.diff}]
+    inside = [{"type": "ineq", "fun": lambda x: x}, {"type": "ineq", "fun": lambda x: 1 - x}]
+    found = constraints.increasing(point)
+    assert np.allclose(found, nearest(point, np.linspace(-1, 2, 6), rise), atol=1e-4)
+    found = constraints.increasing(point, 0, 1)
+    assert np.allclose(found, nearest(point, np.linspace(0.1, 0.9, 6), rise + inside), atol=1e-4)
+    assert np.allclose(constraints.survival(point), constraints.increasing(point[::-1], 0, 1)[::-1])
+    for function in (constraints.survival, constraints.increasing):
+        many = rng.normal(0.5, 3, (40, 30))
+        found = function(many)
+        steps = np.diff(found, axis=1) * (1 if function is constraints.increasing else -1)
+        assert (steps >= 0).all() and np.array_equal(function(found), found)
+        assert np.array_equal(function(many.T, axis=0), found.T)
+
+
+def test_curves_of_any_size():
+    """Large noise gives curves as well, and long ones do not take long."""
+    assert np.allclose(constraints.increasing([1e308, -1.7e308, 1.7e308]), [-3.5e307, -3.5e307, 1.7e308])
+    assert constraints.survival([-1e300, 3e300]).tolist() == [1, 1]
+    assert constraints.survival([3.0]).tolist() == [1] and constraints.survival([-0.0]).tolist() == [0]
+    assert constraints.survival(np.linspace(0, 1, 100_000)).tolist() == pytest.approx([0.5] * 100_000)
+    assert constraints.increasing([3, 1], low=0).tolist() == [2, 2]
+
+
+def test_between():
+    """Values outside would stay there, or others would be moved."""
+    assert constraints.between([2.0, -1.0, 0.5], 0, 1).tolist() == [1, 0, 0.5]
+    assert constraints.between([2.0, -1.0], [0, -2], [1, 0]).tolist() == [1, -1]
+    for low, high in ((1, 0), (np.nan, 1), (None, 1)):
+        with pytest.raises(SettingsError, match="between"):
+            constraints.between([1.0], low, high)
+
+
 def test_positive():
     """Values below a floor become the floor, and others stay."""
     assert constraints.positive([2.0, -1.0, 0.0], [0.5, 0.25, 0.0]).tolist() == [2.0, 0.25, 0.0]
@@ -122,6 +160,11 @@ def test_positive():
         (constraints.orthonormal, [1.0]),
         (constraints.orthonormal, [[1.0], [2.0]]),
         (constraints.orthonormal, [[None]]),
+        (constraints.survival, []),
+        (constraints.survival, 0.5),
+        (constraints.survival, [np.nan]),
+        (constraints.increasing, 0.5),
+        (constraints.increasing, ["a"]),
     ],
 )
 def test_projections_refuse_wrong_arguments(function, wrong):
