@@ -318,7 +318,8 @@ def _noised(asked: Question, box: Box, found: Sensitivity | ProvenBound, words: 
         )
     box.data = box.raw = box.value = None
     wrap = complete(mechanism).wrap
-    value = wrap(noised) if wrap else found.structure.rebuild(noised)
+    scale = used.scale(found.value, settings.epsilon, settings.delta)
+    value = wrap(noised) if wrap else found.structure.rebuild(noised, scale)
     if not entire:
         return value
     return Release(
@@ -328,7 +329,7 @@ def _noised(asked: Question, box: Box, found: Sensitivity | ProvenBound, words: 
         gamma=found.gamma,
         average_gamma=found.average_gamma,
         sensitivity=found.value,
-        scale=used.scale(found.value, settings.epsilon, settings.delta),
+        scale=scale,
         mechanism=type(mechanism).__name__,
         noise=complete(mechanism).noise,
         n=asked.n,
