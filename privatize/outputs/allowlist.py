@@ -34,7 +34,7 @@ class Form:
         Moves released attributes to where they are valid together. It is given the new estimator, the values
         on data from P, and the scales of the noise where they are known.
     floors : tuple of str
-        Names of the attributes whose values on data from P `together` needs.
+        Names of the attributes whose values on data from P, or whose noise, `together` needs.
     arrange : callable or None
         Removes a symmetry: makes one of several equivalent solutions the only one. It is given the released
         values and the estimator.
@@ -185,6 +185,16 @@ def _mixture_spreads(estimator: Any, seen: Mapping[str, Any], noise: Mapping[str
     estimator.covariances_ = valid(estimator.covariances_, seen[name], noise.get(name))
 
 
+def _around_noisy_means(estimator: Any, _: Mapping[str, Any], noise: Mapping[str, Any]) -> None:
+    """Add the variance of the noise in a mean to that of the records around it.
+
+    A record is that far from the released mean. Without it, a class whose variances are small would lose
+    every record as soon as its means are wrong.
+    """
+    if "theta_" in noise:
+        estimator.var_ = _cast(estimator.var_ + 2 * noise["theta_"] ** 2, estimator.var_)
+
+
 def _above_the_rest(estimator: Any, *_: Any) -> None:
     """Let no component explain less variance than each of those that were left out."""
     least = estimator.noise_variance_ * (1 + 1e-6)
@@ -316,6 +326,8 @@ FORMS: dict[str, Form] = {
         lambda e: ("theta_", "var_") if e.priors is not None else ("theta_", "var_", "class_prior_"),
         lambda e: () if e.priors is None else ("class_prior_",),
         valid={"var_": above, "class_prior_": chances},
+        together=_around_noisy_means,
+        floors=("theta_",),
     ),
     "naive_bayes.MultinomialNB": Form(
         _always("feature_log_prob_", "class_log_prior_"),

@@ -234,6 +234,17 @@ def test_matrices_have_a_floor_in_every_direction():
     assert np.allclose(allowlist.definite(seen * 1.5, seen, np.full((2, 2), 9.0)), seen * 1.5)
 
 
+def test_noise_in_means_counts_as_spread():
+    """Where noise moved the means, the class that varies least would lose all records, majority or not."""
+    f = private(LABELLED, epsilon=1, min_sensitivity=1.0)(lambda X, y: naive_bayes.GaussianNB().fit(X, y))
+    release = f.release(*dataset(LABELLED))
+    assert (release.value.var_ > 2 * release.scale**2).all()
+    raw = private(LABELLED, epsilon=1, min_sensitivity=1.0)(
+        lambda X, y: fitted(naive_bayes.GaussianNB().fit(X, y), constrain=False)
+    )
+    assert any((raw(*dataset(LABELLED)).var_ < 2 * release.scale**2).any() for _ in range(20))
+
+
 def test_naive_bayes_with_much_noise():
     """At a small epsilon the classifier would be no better than a guess, though its means still tell."""
     P = samplers.blobs([[0.3] * 6, [0.7] * 6], 0.15, low=0, high=1)
