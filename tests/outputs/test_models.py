@@ -44,6 +44,7 @@ from privatize.errors import (
     SettingsError,
 )
 from privatize.outputs import models
+from privatize.outputs.describe import describe
 from privatize.sklearn import fitted
 from tests.cases import for_each
 from tests.outputs.trained import (
@@ -570,6 +571,19 @@ def test_opting_out_gives_the_noisy_numbers(function, sampler, wrong):
     # Each holds by chance at scales of 100 or more with probability below 1e-3; all of five, below 1e-15.
     f = private(sampler, **NOISY)(function)
     assert any(wrong(f(*dataset(sampler))) for _ in range(5))
+
+
+def test_each_number_has_the_floor_of_its_own_noise():
+    """Among other answers, a model could be given the noise of its neighbours, and the wrong floors."""
+    (X,) = dataset(X_ONLY)
+    found = describe([1.0, preprocessing.StandardScaler().fit(X), 2.0])
+    seen = np.array(found.items[1].public["seen"]["scale_"])
+    vector = np.array([1, 0, 0, 0, -9, -9, -9, 2], dtype=float)
+    scales = np.array([77, 77, 77, 77, 0.0, 0.1, 50, 77])
+    floors = found.rebuild(vector, scales)[1].scale_
+    assert np.allclose(floors, [seen[0] / 100, 0.2, seen[2]])
+    assert np.allclose(found.rebuild(vector, 0.1)[1].scale_, 0.2)
+    assert np.allclose(found.rebuild(vector)[1].scale_, seen / 100)
 
 
 def test_floors_come_from_calibration():
