@@ -68,7 +68,12 @@ CASES: list[tuple[str, Callable[..., Any], Any, Any, dict[str, slice]]] = [
         components,
         CLOUD,
         None,
-        {"components_": slice(0, 6), "mean_": slice(6, 9), "explained_variance_": slice(9, 11)},
+        {
+            "components_": slice(0, 6),
+            "mean_": slice(6, 9),
+            "explained_variance_": slice(9, 11),
+            "noise_variance_": slice(11, 12),
+        },
     ),
 ]
 

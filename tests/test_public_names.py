@@ -3,6 +3,9 @@
 import inspect
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 import privatize
 from tests.cases import for_each
@@ -54,6 +57,17 @@ def test_public_names():
     """A name that vanishes or appears by accident breaks somebody's import."""
     assert sorted(privatize.__all__) == NAMES
     assert all(hasattr(privatize, name) for name in NAMES)
+
+
+def test_names_for_scikit_learn():
+    """A name that appears by accident, or is not in the reference, is hard to take back or to find."""
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra test-all)")
+    import privatize.sklearn as ours
+
+    assert ours.__all__ == ["PrivateEstimator", "fitted", "known", "predictions"]
+    reference = (Path(__file__).parents[1] / "docs" / "reference.md").read_text()
+    assert f"members: [{', '.join(ours.__all__)}]" in reference
+    assert all(len(inspect.getdoc(getattr(ours, name))) > 40 for name in ours.__all__)
 
 
 @for_each("name", [n for n in NAMES if n not in ("errors", "samplers", "sums")])

@@ -16,7 +16,7 @@ from privatize.function.binding import Placeholder
 from privatize.function.question import UNKNOWN, Question
 from privatize.function.recursion import RecursionGuard
 from privatize.function.settings import Settings
-from privatize.mechanisms import DEFAULT
+from privatize.mechanisms import Laplace
 from privatize.mechanisms.shapes import Shape
 from privatize.mechanisms.weighted import weighted
 
@@ -145,7 +145,13 @@ def joint(name: str, settings: Settings, parts: Sequence[Question], labels: Sequ
         raise SettingsError("The questions of a joint calibration must be about the same n and container.")
     versions = {label: part.settings.version for label, part in zip(labels, parts, strict=True)}
     given = {each: version for each, version in versions.items() if version is not None}
-    plain: dict[str, Any] = {"mechanism": DEFAULT, "delta": 0.0, "coins": (), "data": None, "pair": None}
+    plain: dict[str, Any] = {
+        "mechanism": Laplace(scaled="none"),
+        "delta": 0.0,
+        "coins": (),
+        "data": None,
+        "pair": None,
+    }
     plain |= {"batch": False, "min_sensitivity": None, "version": repr(given) if given else None}
     own = replace(settings, **plain)
     definition = replace(first.definition, name=name, label=f"catalogue {name}", settings=own, root=None)

@@ -329,10 +329,11 @@ def _noised(asked: Question, box: Box, found: Sensitivity | ProvenBound, words: 
         )
     box.data = box.raw = box.value = None
     wrap = complete(mechanism).wrap
-    value = wrap(noised) if wrap else found.structure.rebuild(noised)
+    scale = used.scale(found.value, settings.epsilon, settings.delta)
+    value = wrap(noised) if wrap else found.structure.rebuild(noised, scale)
     if not entire:
         return value
-    signal, scale = signal_of(settings, found), used.scale(found.value, settings.epsilon, settings.delta)
+    signal = signal_of(settings, found)
     return Release(
         value=value,
         epsilon=settings.epsilon,

@@ -335,6 +335,7 @@ progress, budget
     predict_proba = _Delegated("Predict the probabilities of classes with the private model.")
     predict_log_proba = _Delegated("Predict the logarithms of the probabilities of classes.")
     decision_function = _Delegated("Return how far points are from the decision boundary, with a sign.")
+    score_samples = _Delegated("Return the logarithm of the density at points, or another score of each.")
     transform = _Delegated("Transform with the private model.")
     inverse_transform = _Delegated("Undo `transform`.")
     get_feature_names_out = _Delegated("Return the names of what `transform` returns.")

@@ -150,7 +150,7 @@ class _Record(Learned):
         try:
             return super().arrange(vector)
         except Exception:  # a class may refuse floats where it has integers
-            items = (item.arrange(part) for item, part in self._split(vector))
+            items = (item.arrange(part) for item, (part, _) in self.shares(vector, None))
             return dict(zip(self.fields, items, strict=True))
 
     def heads(self) -> list[str]:
@@ -255,7 +255,9 @@ class Frame(Learned):
         return frames.with_numbers(self.template, items)
 
     def arrange(self, vector: Any, /) -> Any:
-        return frames.with_floats(self.template, [item.arrange(part) for item, part in self._split(vector)])
+        return frames.with_floats(
+            self.template, [item.arrange(part) for item, (part, _) in self.shares(vector, None)]
+        )
 
     def names(self) -> list[str]:
         columns, rows = ([label.strip("'") for label in each] for each in self.labels)

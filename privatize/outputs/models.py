@@ -16,11 +16,11 @@ from typing import Any, Self
 import numpy as np
 
 from privatize.errors import OutputError
-from privatize.outputs.allowlist import FORMS, Form, above
+from privatize.outputs.allowlist import FLOORED, FORMS, Form
 from privatize.outputs.constants import Unclear, encode, show
 from privatize.outputs.names import find, name_of
 from privatize.outputs.refusals import unknown_model
-from privatize.outputs.structure import Describe, Learned, Reading, Structure, StructureChanged
+from privatize.outputs.structure import Describe, Learned, Reading, Scale, Structure, StructureChanged, Vector
 
 _COMMON = ("classes_", "n_features_in_", "feature_names_in_", "_n_features_out")
 
@@ -84,6 +84,7 @@ def _form_of(value: Any) -> tuple[Any, Form, bool]:
         attributes=lambda _: attributes,
         constants=lambda _: constants,
         valid=own.valid if request.constrain else {},
+        together=own.together if request.constrain and set(usual) <= set(attributes) else None,
         derive=own.derive if set(usual) <= set(attributes) else None,
     )
     return estimator, form, request.constrain
@@ -126,7 +127,7 @@ class Parts:
         return {
             name: np.asarray(value).tolist()
             for name, value in zip(self.names, self.values, strict=False)
-            if self.form.valid.get(name) is above
+            if name in self.form.floors or self.form.valid.get(name) in FLOORED
         }
 
 
@@ -145,7 +146,7 @@ def take_apart(value: Any) -> Parts:
             raise OutputError(f"""{name} of {kind.__name__} is computed from something else, so it cannot be
                 set in a new estimator. Return the numbers themselves.""")
     if form.arrange is not None:
-        found = form.arrange(found)
+        found = form.arrange(found, estimator)
     inside: list[Any] = []
     layout = _with_each(_inside(estimator, form), lambda step: _set_aside(step, inside))
     facts = [_facts(estimator, form, layout), list(found), constrain]
@@ -214,7 +215,7 @@ def _prepared(parts: Parts) -> Parts:
     return replace(parts, estimator=made, values=[])
 
 
-def _rebuilt(prepared: Parts, items: list[Any], seen: dict[str, Any]) -> Any:
+def _rebuilt(prepared: Parts, items: list[Any], seen: dict[str, Any], noise: dict[str, Any]) -> Any:
     """Return a new estimator with what was released.
 
     Parameters
@@ -225,15 +226,19 @@ def _rebuilt(prepared: Parts, items: list[Any], seen: dict[str, Any]) -> Any:
         The values of the released attributes, followed by the estimators inside.
     seen : dict
         The values, on data from P, of attributes that have a floor.
+    noise : dict
+        The scales of the noise in these attributes, where they are known.
     """
     estimator, form, names = copy.deepcopy(prepared.estimator), prepared.form, prepared.names
     for name, value in zip(names, items, strict=False):
         valid = form.valid.get(name)
-        setattr(estimator, name, value if valid is None else valid(value, seen.get(name)))
+        setattr(estimator, name, value if valid is None else valid(value, seen.get(name), noise.get(name)))
     if form.inside:
         fresh = iter(items[len(names) :])
         steps = _inside(estimator, form)
         setattr(estimator, form.inside, _with_each(steps, lambda s: next(fresh) if s is ... else s))
+    if form.together is not None:
+        form.together(estimator, seen, noise)
     if form.derive is not None:
         form.derive(estimator)
     return estimator
@@ -243,7 +248,7 @@ def _rebuilt(prepared: Parts, items: list[Any], seen: dict[str, Any]) -> Any:
 class Model(Learned):
     """A fitted estimator: its learned numbers, and a digest of everything else."""
 
-    tags = ("estimator",)
+    tags = ("model",)  # it was "estimator" before the allow-list had what it has now: those count as missing
     name: str
     digest: str
     released: list[str]
@@ -275,13 +280,24 @@ class Model(Learned):
             raise StructureChanged
         return found.values
 
-    def assemble(self, items: list[Any], /) -> Any:
-        return _rebuilt(self.template, items, self.public["seen"])
+    def build(self, vector: Vector, scale: Scale = None, /) -> Any:
+        shares = list(self.shares(vector, scale))
+        items, seen = [item.build(*part) for item, part in shares], self.public["seen"]
+        noise = {
+            name: np.broadcast_to(np.asarray(own, dtype=np.float64), numbers.shape).reshape(
+                np.shape(seen[name])
+            )
+            for name, (_, (numbers, own)) in zip(self.released, shares, strict=False)
+            if name in seen and own is not None
+        }
+        return self.assemble(items, noise)
+
+    def assemble(self, items: list[Any], noise: dict[str, Any] | None = None, /) -> Any:
+        return _rebuilt(self.template, items, self.public["seen"], noise or {})
 
     def arrange(self, vector: Any, /) -> dict[str, Any]:
-        return dict(
-            zip(self.heads(), (item.arrange(part) for item, part in self._split(vector)), strict=True)
-        )
+        items = (item.arrange(part) for item, (part, _) in self.shares(vector, None))
+        return dict(zip(self.heads(), items, strict=True))
 
     def heads(self) -> list[str]:
         return [*self.released, *super().heads()[len(self.released) :]]

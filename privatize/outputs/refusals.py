@@ -73,9 +73,10 @@ _SEARCH = """A search publishes which parameters won. Search on data drawn from 
 _VECTORS = """It predicts from support vectors, which are people's records. Use LinearSVC or LinearSVR (after
         RBFSampler for a radial kernel), or return {'coef': model.coef_, 'intercept': model.intercept_} if the
         kernel is linear."""
-_POINTS = """For trees, neighbours and kernels release predictions at public points: return
-        model.predict_proba(POINTS), or use mechanism=Bernstein(...). If it predicts from numbers, return
-        privatize.sklearn.fitted(model, attributes=[...]) with their names, or the numbers alone."""
+_POINTS = """For trees, forests, boosting, neighbours and kernels release predictions at public points: return
+        privatize.sklearn.predictions(model, at=POINTS), or use mechanism=Bernstein(...). If it predicts from
+        numbers, return privatize.sklearn.fitted(model, attributes=[...]) with their names, or the numbers
+        alone."""
 
 
 def unknown_model(model: Any) -> OutputError:

@@ -21,6 +21,7 @@ from privatize.data.clipping import cast_numbers
 from privatize.data.parts import as_array
 
 Vector = NDArray[np.float64]
+Scale = float | Vector | None  # of noise: for all numbers, or one for each; None if it is not known
 Describe = Callable[[Any], "Structure"]
 
 
@@ -61,8 +62,8 @@ class Structure(ABC):
         """Append the numbers and arrays of an output and their nodes, or raise `StructureChanged`."""
 
     @abstractmethod
-    def build(self, vector: Vector, /) -> Any:
-        """Return an output that has these numbers, which are `size` many."""
+    def build(self, vector: Vector, scale: Scale = None, /) -> Any:
+        """Return an output that has these numbers, which are `size` many, with noise of this scale."""
 
     @abstractmethod
     def arrange(self, vector: Vector, /) -> Any:
@@ -122,11 +123,20 @@ class Structure(ABC):
         self.match(value, Reading.STACK, found)
         return np.hstack([_stacked(part, (count, *leaf.shape)) for leaf, part in found])
 
-    def rebuild(self, vector: Vector) -> Any:
-        """Return an output of this structure that has these numbers."""
+    def rebuild(self, vector: Vector, scale: Scale = None) -> Any:
+        """Return an output of this structure that has these numbers.
+
+        Parameters
+        ----------
+        vector : array
+            The numbers.
+        scale : float or array, optional
+            The scale of the noise in all numbers, or in each, which is public. Estimators need it to tell
+            what noise has made of a variance.
+        """
         if len(vector) != self.size:
             raise ValueError(f"{len(vector)} numbers do not fill a structure of {self.size}.")
-        return self.build(vector)
+        return self.build(vector, scale)
 
     def integers(self) -> NDArray[np.bool_]:
         """Return which numbers are integers."""
@@ -232,7 +242,7 @@ class Number(Leaf):
             raise StructureChanged
         return float(value)
 
-    def build(self, vector: Vector, /) -> Any:
+    def build(self, vector: Vector, _: Scale = None, /) -> Any:
         if self.tag != "numpy":
             return float(vector[0]) if self.dtype == "float" else round(float(vector[0]))
         return vector[0] if self.dtype == _FLOAT else self.cast(vector)[0]
@@ -272,7 +282,7 @@ class Array(Leaf):
         with np.errstate(over="ignore"):  # a long double beyond every float is infinite, without a warning
             return value.astype(np.float64).ravel()
 
-    def build(self, vector: Vector, /) -> Any:
+    def build(self, vector: Vector, _: Scale = None, /) -> Any:
         return self.cast(vector).reshape(self.shape)
 
 
@@ -297,7 +307,7 @@ class Tensor(Array):
     def numbers(self, value: Any) -> Vector:
         return super().numbers(as_array(value) if _is_tensor(value) else None)
 
-    def build(self, vector: Vector, /) -> Any:
+    def build(self, vector: Vector, _: Scale = None, /) -> Any:
         import torch
 
         made: Any = torch.from_numpy(super().build(vector))
@@ -350,16 +360,17 @@ class Branch(Structure):
         for part, item in zip(parts, self.items, strict=True):
             item.match(part, how, found)
 
-    def build(self, vector: Vector, /) -> Any:
-        return self.assemble([item.build(part) for item, part in self._split(vector)])
+    def build(self, vector: Vector, scale: Scale = None, /) -> Any:
+        return self.assemble([item.build(*part) for item, part in self.shares(vector, scale)])
+
+    def shares(self, vector: Vector, scale: Scale) -> Iterator[tuple[Structure, tuple[Vector, Scale]]]:
+        """Iterate over the items, each with its numbers and the scale of the noise in them."""
+        for item, end in zip(self.items, accumulate(item.size for item in self.items), strict=True):
+            at = slice(end - item.size, end)
+            yield item, (vector[at], scale[at] if isinstance(scale, np.ndarray) and scale.ndim else scale)
 
     def arrange(self, vector: Vector, /) -> Any:
-        return self.assemble([item.arrange(part) for item, part in self._split(vector)])
-
-    def _split(self, vector: Vector) -> Iterator[tuple[Structure, Vector]]:
-        """Iterate over the items, each with its numbers."""
-        ends = accumulate(item.size for item in self.items)
-        return ((item, vector[end - item.size : end]) for item, end in zip(self.items, ends, strict=True))
+        return self.assemble([item.arrange(part) for item, (part, _) in self.shares(vector, None)])
 
     def names(self) -> list[str]:
         parts = zip(self.heads(), self.items, strict=True)

@@ -42,6 +42,7 @@ UNKNOWN = {
 def test_unknown_estimators(name):
     """A model that predicts from records, or from unknown attributes, must be refused with a remedy."""
     remedies = {"SVC": "LinearSVC", "GridSearchCV": "drawn from P"}
+    remedies["RandomForestClassifier"] = "privatize.sklearn.predictions(model, at="
     error = refused(UNKNOWN[name])
     assert isinstance(error, OutputError)
     assert f"returns a {name}" in str(error) and remedies.get(name, "fitted(model") in str(error)

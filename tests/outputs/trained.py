@@ -1,5 +1,7 @@
 """Estimators of every class in the allow-list, and data to train them on."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -9,10 +11,13 @@ from sklearn import (
     cluster,
     compose,
     covariance,
+    cross_decomposition,
     decomposition,
+    discriminant_analysis,
     impute,
     kernel_approximation,
     linear_model,
+    mixture,
     multiclass,
     naive_bayes,
     pipeline,
@@ -73,7 +78,76 @@ CLASSIFIER = LINEAR | {"classes_"}
 LOG = {"feature_log_prob_", "class_log_prior_", "classes_", "n_features_in_"}
 CLUSTERS = {"cluster_centers_", "n_features_in_", "_n_features_out", "_n_threads"}
 FIXED = {"max_iter": 5, "tol": None, "random_state": 0}
+COVARIANCE = {"location_", "covariance_", "precision_", "n_features_in_"}
+COMPONENTS = {
+    "components_",
+    "mean_",
+    "explained_variance_",
+    "noise_variance_",
+    "n_components_",
+    "n_features_in_",
+}
+MIXTURE = {"weights_", "means_", "covariances_", "precisions_", "precisions_cholesky_", "n_features_in_"}
+# scikit-learn warns that it will remove these, and versions after 1.9 do not have them.
+PASSIVE = {
+    f"linear_model.{name}": (name, sampler, expected)
+    for name, sampler, expected in (
+        ("PassiveAggressiveClassifier", LABELLED, CLASSIFIER),
+        ("PassiveAggressiveRegressor", REGRESSION, LINEAR),
+    )
+    if hasattr(linear_model, name)
+}
+
+
+def _passive(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return getattr(linear_model, name)(**FIXED)
+
+
+def _choosing():
+    """Return a model that chooses C, without what scikit-learn warns about since 1.8."""
+    made = linear_model.LogisticRegressionCV(Cs=2, cv=2)
+    new = {"l1_ratios": (0,), "use_legacy_attributes": False, "scoring": "accuracy"}
+    return made.set_params(**({} if "use_legacy_attributes" not in made.get_params() else new))
+
+
 CASES = {
+    **{name: (_passive(kind), *rest) for name, (kind, *rest) in PASSIVE.items()},
+    "linear_model.LogisticRegressionCV": (_choosing(), LABELLED, CLASSIFIER),
+    "linear_model.LarsCV": (linear_model.LarsCV(cv=2), REGRESSION, LINEAR),
+    "linear_model.LassoLarsCV": (linear_model.LassoLarsCV(cv=2), REGRESSION, LINEAR),
+    "linear_model.LassoLarsIC": (linear_model.LassoLarsIC(), REGRESSION, LINEAR),
+    "linear_model.OrthogonalMatchingPursuit": (
+        linear_model.OrthogonalMatchingPursuit(n_nonzero_coefs=2),
+        REGRESSION,
+        LINEAR,
+    ),
+    "linear_model.OrthogonalMatchingPursuitCV": (
+        linear_model.OrthogonalMatchingPursuitCV(cv=2),
+        REGRESSION,
+        LINEAR,
+    ),
+    "linear_model.SGDOneClassSVM": (
+        linear_model.SGDOneClassSVM(**FIXED),
+        X_ONLY,
+        {"coef_", "offset_", "n_features_in_"},
+    ),
+    "discriminant_analysis.LinearDiscriminantAnalysis": (
+        discriminant_analysis.LinearDiscriminantAnalysis(),
+        LABELLED,
+        CLASSIFIER | {"_max_components", "_n_features_out"},
+    ),
+    "cross_decomposition.PLSRegression": (
+        cross_decomposition.PLSRegression(2),
+        REGRESSION,
+        LINEAR | {"_x_mean", "_predict_1d", "_n_features_out"},
+    ),
+    "mixture.GaussianMixture": (mixture.GaussianMixture(2, reg_covar=0.1, random_state=0), X_ONLY, MIXTURE),
+    "decomposition.IncrementalPCA": (decomposition.IncrementalPCA(2), X_ONLY, COMPONENTS),
+    "covariance.ShrunkCovariance": (covariance.ShrunkCovariance(), X_ONLY, COVARIANCE),
+    "covariance.LedoitWolf": (covariance.LedoitWolf(), X_ONLY, COVARIANCE),
+    "covariance.OAS": (covariance.OAS(), X_ONLY, COVARIANCE),
     "linear_model.LinearRegression": (linear_model.LinearRegression(), REGRESSION, LINEAR),
     "linear_model.Ridge": (linear_model.Ridge(fit_intercept=False), REGRESSION, LINEAR),
     "linear_model.RidgeCV": (linear_model.RidgeCV(), REGRESSION, LINEAR),
@@ -151,11 +225,7 @@ CASES = {
     ),
     "cluster.KMeans": (cluster.KMeans(2, n_init=1, random_state=0), X_ONLY, CLUSTERS),
     "cluster.MiniBatchKMeans": (cluster.MiniBatchKMeans(2, n_init=1, random_state=0), X_ONLY, CLUSTERS),
-    "decomposition.PCA": (
-        decomposition.PCA(2, whiten=True),
-        X_ONLY,
-        {"components_", "mean_", "explained_variance_", "n_components_", "n_features_in_"},
-    ),
+    "decomposition.PCA": (decomposition.PCA(2, whiten=True), X_ONLY, COMPONENTS),
     "decomposition.TruncatedSVD": (
         decomposition.TruncatedSVD(2, random_state=0),
         X_ONLY,
@@ -164,7 +234,7 @@ CASES = {
     "covariance.EmpiricalCovariance": (
         covariance.EmpiricalCovariance(),
         X_ONLY,
-        {"location_", "covariance_", "precision_", "n_features_in_"},
+        COVARIANCE,
     ),
     "multiclass.OneVsRestClassifier": (
         multiclass.OneVsRestClassifier(linear_model.LogisticRegression()),
