@@ -18,6 +18,7 @@ from privatize.mechanisms.shapes import Shape
 from privatize.outputs.models import Model
 from privatize.outputs.structure import Structure
 
+_FIRST = 4  # pairs that are evaluated before the others
 _SHARE, _FEWEST, _MOST = 11, 16, 128  # an eleventh of the calibration's pairs, within these limits
 
 
@@ -66,7 +67,7 @@ def learn_shape(
     memory: Memory | None,
     collector: Collector,
     floor: float | None = None,
-    pooled: Shape | None = None,
+    member: Member | None = None,
 ) -> Shape:
     """Return how a mechanism divides its noise; "none" if no pair has worked, or if there is one number.
 
@@ -74,8 +75,8 @@ def learn_shape(
     ----------
     make : callable
         Makes the evaluator of pairs, with a norm and a seed.
-    mechanism : Laplace or Gaussian
-        The mechanism.
+    mechanism : Laplace or Gaussian or None
+        The mechanism, if it divides noise.
     seed : int
         The calibration's seed; the pairs of a pilot are drawn with another one, derived from it.
     pairs : int
@@ -86,9 +87,12 @@ def learn_shape(
         Where pairs are evaluated.
     floor : float or None
         The least that one record moves a number, if it is known.
-    pooled : Shape, optional
-        The shape that a family of P uses. Nothing is learned then.
+    member : Member, optional
+        If P is a member of a family, it has the shape that all members use. Nothing is learned then.
     """
+    if mechanism is None:
+        return Shape()
+    pooled = None if member is None else member.shape
     if memory is not None and memory.weights is not None:
         return Shape.of(memory.weights)
     if pooled is None:
@@ -123,27 +127,33 @@ def pilot_pairs(
         answers.update(result.answers)
 
     collector = replace(collector, label=f"{collector.label}, pilot")
-    for span in ((0, 1), (1, count)):  # the first pair shows how many numbers there are
-        collector.collect(pilot, [span], count, take)
+    # The first pair shows how many numbers there are. If a few fail, the calibration itself will report why.
+    for start, stop in ((0, 1), (1, _FIRST), (_FIRST, count)):
+        collector.collect(pilot, [(start, stop)], count, take)
         size = 0 if pilot.structure is None else pilot.structure.size
         if size == 1 or size > MOST_NUMBERS:
             return None
+        if stop == _FIRST and not answers:
+            break
     worked = [at for at in sorted(answers) if np.isfinite(steps[at]).all()]
     rows = [np.array([each[at] for at in worked]).reshape(len(worked), size) for each in (steps, answers)]
     metric = None if pilot.structure is None or not worked else metric_of(pilot.structure, pilot, worked[0])
-    return PilotPairs(rows[0], rows[1], metric, floor)
+    return PilotPairs(rows[0], rows[1], metric, floor, pilot.structure)
 
 
 def pooled_pairs(found: Sequence[PilotPairs]) -> PilotPairs:
     """Return the pairs of the members of a family as those of one pilot.
 
-    Answers are centered for each member, so that their spread is that under one P.
+    Answers are centered for each member, so that their spread is that under one P. If keys come in another
+    order under another member, numbers at the same place are different ones, and no order is common to all.
     """
+    orders = [None if each.structure is None else each.structure.to_json() for each in found]
+    order = found[0].structure if all(each == orders[0] for each in orders) else None
     answers = [each.answers - each.answers.mean(axis=0) for each in found if len(each.answers)]
     steps = [each.steps for each in found if len(each.steps)]
     metrics = [each.metric for each in found if each.metric is not None]
     metric = np.mean(metrics, axis=0) if len(metrics) == len(found) else None
-    return PilotPairs(np.concatenate(steps), np.concatenate(answers), metric, found[0].floor)
+    return PilotPairs(np.concatenate(steps), np.concatenate(answers), metric, found[0].floor, order)
 
 
 def metric_of(structure: Structure, evaluator: Evaluator, index: int) -> Matrix | None:

@@ -430,11 +430,8 @@ rho=0.00541, bound=tolerance, seed=1)
     collector = Collector(workers, progress, name)
     opened = level()
     try:
-        shape = NONE
-        if scaled is not None:
-            pooled = None if member is None else member.shape
-            learn = functools.partial(learn_shape, make, scaled, seed=own, memory=memory, pooled=pooled)
-            shape = learn(pairs=pilot_size(plan.m), collector=collector, floor=min_sensitivity)
+        learn = functools.partial(learn_shape, make, scaled, member=member, memory=memory, seed=own)
+        shape = learn(pairs=pilot_size(plan.m), collector=collector, floor=min_sensitivity)
         norm = norm if shape.kind == "none" else weighted(scaled, shape).norm
         make = functools.partial(make, norm=NORMS[norm] if isinstance(norm, str) else norm)
         run = Run(make(seed=own), plan, memory, shape)

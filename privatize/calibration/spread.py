@@ -9,6 +9,7 @@ import numpy as np
 from privatize.calibration.norms import Vector
 from privatize.outputs.structure import Structure
 
+_ROUNDING = 1e-9  # relative differences that may come from rounding
 _FEW = 20  # integers that take at most so many values in all may be labels
 
 
@@ -45,10 +46,8 @@ class Spread:
         rows = np.array([answers[at] for at in sorted(answers)])
         with np.errstate(all="ignore"):
             deviations = rows.std(axis=0, ddof=1)
-        whole = structure.integers()
-        exact = bool(whole.all()) and structure.size > 2 and bool((rows == np.rint(rows)).all())
-        labels = exact and len(np.unique(rows)) <= _FEW
-        return cls(deviations, len(rows), labels)
+            deviations[deviations <= _ROUNDING * np.abs(rows).max(axis=0)] = 0.0
+        return cls(deviations, len(rows), _are_labels(rows, structure))
 
     def over(self, noise: Vector) -> Vector:
         """Return the signal: the spread of each number over the standard deviation of its noise."""
@@ -64,6 +63,14 @@ class Spread:
         """Return what `to_json` was made from."""
         deviations = np.array([float(each) for each in facts["deviations"]])
         return cls(deviations, int(facts["count"]), bool(facts["labels"]))
+
+
+def _are_labels(rows: Vector, structure: Structure) -> bool:
+    """Tell whether answers are several integers of few values. Counts are not labels: their sum is fixed."""
+    if structure.size <= 2 or not structure.integers().all() or not (rows == np.rint(rows)).all():
+        return False
+    counts = np.ptp(rows.sum(axis=1)) == 0 and np.ptp(rows, axis=0).any()
+    return len(np.unique(rows)) <= _FEW and not counts
 
 
 def largest(found: "list[Spread | None]") -> Spread | None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from privatize import samplers
 from privatize.cli.command import Argument, Outcome, command
+from privatize.display.figures import amount
 from privatize.function.private_function import privatize
 
 
@@ -90,7 +91,7 @@ def _show(lines: list[str], title: str, function: Any, data: Any, bound: float |
         ("private answer", _rounded(release.value)),
         ("sensitivity, sampled", f"{release.sensitivity:.4g}  (k={release.k} of m={release.m} pairs)"),
         ("sensitivity, global bound", "none known" if bound is None else f"{bound:.4g}"),
-        ("noise", f"{release.mechanism}, scale {release.scale:.4g}"),
+        ("noise", f"{release.mechanism}, scale {amount(release.scale)}"),
         ("time to calibrate", f"{took:.2f} s"),
     ]
     lines += [f"\n{title}", *(f"  {name:28s} {value}" for name, value in rows)]

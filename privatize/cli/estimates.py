@@ -13,6 +13,7 @@ from privatize.errors import CalibrationError, SettingsError
 from privatize.function.accuracy import errors_of
 from privatize.function.calibrator import store_of
 from privatize.function.private_function import PrivateFunction
+from privatize.function.signal import signal_of
 from privatize.mechanisms.exponential import Exponential
 from privatize.mechanisms.weighted import weighted
 from privatize.samplers.base import traits_of
@@ -80,30 +81,40 @@ def _row(function: PrivateFunction[..., Any], n: int, arguments: dict[str, Any])
     mechanism = weighted(s.mechanism, found.shape)
     try:
         # Not error_at(), which would calibrate again if the estimate cannot be remembered.
-        error95 = errors_of(s, found, 0.95)
+        error95 = _one(errors_of(s, found, 0.95))
     except SettingsError:  # this mechanism has no such error
         error95 = None
     names = ("m", "k", "gamma", "rho", "bound", "norm", "failed", "looks", "seed")
     facts = {"n": found.n, "sensitivity": found.value} | {name: getattr(found, name) for name in names}
     facts |= {"scale": mechanism.scale(found.value, s.epsilon, s.delta), "remembered": known, "seconds": took}
+    facts |= {"scaled": found.shape.kind, "signal": _one(signal_of(s, found))}
     return facts | {"kept": known or function.remembers(n, **arguments), "error95": error95}
+
+
+def _one(numbers: Any) -> Any:
+    """Return a number if all are the same, or all of them; None if they are not known."""
+    if numbers is None:
+        return None
+    return float(numbers[0]) if (numbers == numbers[0]).all() else numbers
 
 
 def _text(function: PrivateFunction[..., Any], facts: dict[str, Any]) -> str:
     what = ("noise scale", "± with 95%")
     if isinstance(function.settings.mechanism, Exponential):  # it chooses an answer and adds no noise
         what = ("temperature", "below best, 95%")
-    rows = [("n", "sensitivity", "m", "k", "gamma", *what, "")]
+    rows = [("n", "sensitivity", "m", "k", "gamma", *what, "signal", "")]
     for row in facts["rows"]:
         if "refused" in row:
-            rows.append((f"{row['n']:,}", "refused", *["-"] * 5, row["kind"]))
+            rows.append((f"{row['n']:,}", "refused", *["-"] * 6, row["kind"]))
             continue
         how = "remembered" if row["remembered"] else f"took {duration(row['seconds'])}"
         how += "" if row["kept"] else ", NOT REMEMBERED"
         how += f", {row['failed']} pairs failed" if row["failed"] else ""
+        how += f", scaled={row['scaled']!r}" if row["scaled"] != "none" else ""
         counts = (f"{row['n']:,}", f"{row['sensitivity']:.6g}", f"{row['m']:,}", f"{row['k']:,}")
         error = "-" if row["error95"] is None else amount(row["error95"])
-        rows.append((*counts, f"{row['gamma']:.4g}", amount(row["scale"]), error, how))
+        signal = "-" if row["signal"] is None else amount(row["signal"], 2)
+        rows.append((*counts, f"{row['gamma']:.4g}", amount(row["scale"]), error, signal, how))
     where = facts["store"] if facts["store"] != "memory" else "memory, lost when this command ends"
-    lines = [repr(function), columns(rows, right=range(7), indent="  "), f"  store: {where}"]
+    lines = [repr(function), columns(rows, right=range(8), indent="  "), f"  store: {where}"]
     return "\n".join([*lines, f"  report: {facts['report']}"] if "report" in facts else lines)

@@ -251,7 +251,7 @@ class _Run:
             np.array([each[index] for index in sorted(each)]) for each in (self.steps, self.answers)
         )
         own = slice(start, start + sizes[at])
-        seen = PilotPairs(rows[:, own], answers[:, own])
+        seen = PilotPairs(rows[:, own], answers[:, own], structure=nodes[at])
         return seen, float(np.median(rows[:, sum(sizes) + at])) / 2
 
 

@@ -145,14 +145,9 @@ def joint(name: str, settings: Settings, parts: Sequence[Question], labels: Sequ
         raise SettingsError("The questions of a joint calibration must be about the same n and container.")
     versions = {label: part.settings.version for label, part in zip(labels, parts, strict=True)}
     given = {each: version for each, version in versions.items() if version is not None}
-    plain: dict[str, Any] = {
-        "mechanism": Laplace(scaled="none"),
-        "delta": 0.0,
-        "coins": (),
-        "data": None,
-        "pair": None,
-    }
-    plain |= {"batch": False, "min_sensitivity": None, "version": repr(given) if given else None}
+    plain: dict[str, Any] = {"mechanism": Laplace(scaled="none"), "delta": 0.0, "coins": (), "data": None}
+    plain |= {"pair": None, "batch": False, "min_sensitivity": None}
+    plain["version"] = repr(given) if given else None
     own = replace(settings, **plain)
     definition = replace(first.definition, name=name, label=f"catalogue {name}", settings=own, root=None)
     return JointQuestion(

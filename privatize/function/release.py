@@ -125,7 +125,7 @@ class Release(Shown):
         """The mean distance of each number from the raw one, in the form of the answer."""
         _, structure = self._parts(model=True)
         return structure.arrange(
-            mean_error(self.noise, self._scales, structure.integers(), rounded=self._rounded)
+            mean_error(self.noise, self._scales, structure.integers(), rounded=self.scaled != "none")
         )
 
     def gamma_for(self, share: float) -> float:
@@ -161,11 +161,6 @@ class Release(Shown):
         matplotlib axes
         """
         return onto(self._chart(), ax)
-
-    @property
-    def _rounded(self) -> bool:
-        """Whether integers got fine noise that was rounded afterwards."""
-        return self.scaled != "none"
 
     @property
     def _scales(self) -> NDArray[np.float64]:
@@ -205,14 +200,14 @@ class Release(Shown):
     def _widths(self, structure: Structure, confidence: float) -> NDArray[np.float64]:
         """Return how far each number is from the raw one at most, with this probability."""
         given = self._scales, check_confidence(confidence), structure.integers()
-        return half_widths(self.noise, *given, rounded=self._rounded)
+        return half_widths(self.noise, *given, rounded=self.scaled != "none")
 
     def _chart(self) -> Chart:
         """Return a density around one number, or intervals around several."""
         vector, structure = self._parts()
         widths, names = self._widths(structure, 0.95), structure.names()
         if len(vector) == 1:
-            return self._density(float(self._scales[0]), float(vector[0]), float(widths[0]))
+            return _density(self, float(self._scales[0]), float(vector[0]), float(widths[0]))
         at = thin(len(vector), 100)
         x, low, high = list(map(float, range(len(at)))), (vector - widths)[at], (vector + widths)[at]
         return Chart(
@@ -225,19 +220,6 @@ class Release(Shown):
             ),
             names=tuple(names[i] for i in at),
         )
-
-    def _density(self, scale: float, center: float, width: float) -> Chart:
-        laplace, t = self.noise == "laplace", np.linspace(-5, 5, 201)
-        t = t * 1.4 if laplace else t
-        height = (np.exp(-np.abs(t)) / 2 if laplace else np.exp(-(t**2) / 2) / 2.5066) / scale
-        x, inside = center + t * scale, np.abs(t * scale) <= width
-        covered = f"95%: {center - width:.6g} to {center + width:.6g}"
-        layers = (
-            Layer("band", x[inside].tolist(), [0.0] * int(inside.sum()), height[inside].tolist(), covered),
-            Layer("line", x.tolist(), height.tolist(), (), f"{self.mechanism} noise"),
-            Layer("upright", [center], (), (), f"private answer {center:.6g}", "red"),
-        )
-        return Chart("where the raw answer may be", "answer", "density", layers)
 
     def card(self) -> Card:
         """Return the release as a card, its value first."""
@@ -258,6 +240,12 @@ class Release(Shown):
                 else []
             ),
         ]
+        if self.signal is not None:
+            signal = describe(self.signal).flatten(self.signal)
+            low = "; below 1 it says little more than P does" if (signal < 1).any() else ""
+            rows.append(("signal", f"{amount(signal, 2)} (spread under P over spread of the noise){low}"))
+        if self.scaled != "none":
+            rows.append(("noise is divided", f"scaled={self.scaled!r}"))
         chart = None
         with contextlib.suppress(SettingsError):  # this answer has no interval
             chart = self._chart()
@@ -279,6 +267,21 @@ class Release(Shown):
             f"{f', made valid by {self.constraints}' if self.constraints else ''}"
         )
         return f"Release({value}, {facts})" if "\n" not in value else f"Release({facts}, value=\n{value})"
+
+
+def _density(release: Release, scale: float, center: float, width: float) -> Chart:
+    """Return the density of the noise around one number."""
+    laplace, t = release.noise == "laplace", np.linspace(-5, 5, 201)
+    t = t * 1.4 if laplace else t
+    height = (np.exp(-np.abs(t)) / 2 if laplace else np.exp(-(t**2) / 2) / 2.5066) / scale
+    x, inside = center + t * scale, np.abs(t * scale) <= width
+    covered = f"95%: {center - width:.6g} to {center + width:.6g}"
+    layers = (
+        Layer("band", x[inside].tolist(), [0.0] * int(inside.sum()), height[inside].tolist(), covered),
+        Layer("line", x.tolist(), height.tolist(), (), f"{release.mechanism} noise"),
+        Layer("upright", [center], (), (), f"private answer {center:.6g}", "red"),
+    )
+    return Chart("where the raw answer may be", "answer", "density", layers)
 
 
 _LARGEST = float(np.finfo(np.float64).max)

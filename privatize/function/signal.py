@@ -45,12 +45,14 @@ def signal_of(settings: Settings, found: Any) -> Vector | None:
 def too_noisy(settings: Settings, found: Any) -> list[int]:
     """Return which numbers of an answer say no more than P does, the worst first.
 
-    Numbers that were the same for all datasets from P are left out: nothing is known about them.
+    Numbers that were the same for all datasets from P are left out, unless they are labels: nothing is known
+    about them.
     """
     signal = signal_of(settings, found)
     if signal is None:
         return []
-    return [at for at in np.argsort(signal, kind="stable").tolist() if 0 < signal[at] < 1]
+    least = -1.0 if found.spread.labels else 0.0
+    return [at for at in np.argsort(signal, kind="stable").tolist() if least < signal[at] < 1]
 
 
 def in_words(settings: Settings, found: Any) -> str:
@@ -62,22 +64,23 @@ def in_words(settings: Settings, found: Any) -> str:
     some = ", ".join(names[each] for each in at[:_NAMED]) + (", ..." if len(at) > _NAMED else "")
     count = f"all {size} numbers" if len(at) == size else f"{len(at)} of {size} numbers"
     which = f"{count} ({some})" if size > 1 else "the answer"
-    signal = signal_of(settings, found)
-    worst = 0.0 if signal is None else float(signal[at[0]])
-    times = figure(1 / worst, 2)
-    return f"""the noise of {which} is {"up to " if len(at) > 1 else ""}{times} times as large as what answers
-        differ by from one dataset of P to the next, so {"they say" if len(at) > 1 else "it says"} little
-        more than P does. {_remedies(settings, found, at, worst)}"""
+    signal: Any = signal_of(settings, found)
+    worst = float(signal[at].min(where=signal[at] > 0, initial=1.0))
+    much = f"{'up to ' if len(at) > 1 else ''}{figure(1 / worst, 2)} times as large as"
+    moving = [each for each in at if signal[each] > 0]
+    return f"""the noise of {which} is {much if worst < 1 else "larger than"} what answers differ by from one
+        dataset of P to the next, so {"they say" if len(at) > 1 else "it says"} little more than P does.
+        {_remedies(settings, found, moving, worst)}"""
 
 
 def _remedies(settings: Settings, found: Any, at: list[int], worst: float) -> str:
     """Say what would help, the cheapest first."""
     helps = []
-    epsilon = _epsilon_for(settings, found, at)
+    epsilon = _epsilon_for(settings, found, at) if at else math.inf
     if epsilon < 1000:
         helps.append(f"epsilon={figure(epsilon, 2)}")
     many = found.n / worst**2
-    if many < 1e9:
+    if at and many < 1e9:
         helps.append(f"about {figure(many, 2)} records, if it behaves as an average does")
     text = f"It would take {', or '.join(helps)}. " if helps else ""
     own = complete(settings.mechanism)

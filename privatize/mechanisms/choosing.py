@@ -65,12 +65,15 @@ class PilotPairs:
         What error is: noise of covariance Σ costs tr(metric Σ). See `error_metric` for the default.
     floor : float or None
         The least that one record moves the answer (``min_sensitivity``): no number moves by less.
+    structure : Structure or None
+        The structure of the answer; None if numbers are in another order under the members of a family.
     """
 
     steps: Matrix
     answers: Matrix
     metric: Matrix | None = None
     floor: float | None = None
+    structure: Any = None
 
     def rescaled(self) -> "PilotPairs":
         """Return the same in another unit for all numbers, so that no square under- or overflows."""
@@ -175,7 +178,8 @@ def _chosen(mechanism: Any, way: Scaled, seen: PilotPairs, d: int) -> Shape:
     norm = str(mechanism.norm_name)
     if way != "auto":
         return _made(way, seen)
-    if not complete(mechanism).noise or len(seen.steps) < 4:  # a class of the user's own may add any noise
+    # A class of the user's own may add any noise, and weights belong to numbers by their place.
+    if not complete(mechanism).noise or len(seen.steps) < 4 or seen.structure is None:
         return Shape()
     seen = seen if seen.metric is not None else replace(seen, metric=error_metric(seen.sizes[1]))
     halves = tuple(seen.half(at) for at in (0, 1))

@@ -28,6 +28,7 @@ from privatize.function.asking import miscounted, questions
 from privatize.function.calibrator import Estimate
 from privatize.function.catalogue import Catalogue
 from privatize.function.private_function import PrivateFunction
+from privatize.function.signal import in_words
 from privatize.function.strength import words_of
 from privatize.mechanisms import Bernstein, Exponential
 from privatize.mechanisms.weighted import weighted
@@ -308,11 +309,14 @@ class _Subject:
             else "that differ in one record, to refute the bound; none of them did.</p>"
         )
         scale = weighted(s.mechanism, found.shape).scale(found.value, s.epsilon, s.delta)
-        noise = ("noise", f"{type(s.mechanism).__name__}, scale {amount(scale)}")
+        divided = "" if found.shape.kind == "none" else f", divided by scaled={found.shape.kind!r}"
+        noise = ("noise", f"{type(s.mechanism).__name__}, scale {amount(scale)}{divided}")
         plan = [found.plan.rows()[0]] if isinstance(found, Sensitivity) else []
         shown = replace(card, rows=[*plan, *card.rows, noise]).section()
         stress = _stressed(found.stress) if isinstance(found, Sensitivity) else ""
-        means = f"<h2>With {found.n:,} records</h2>{self._meaning(found)}"
+        hidden = " ".join(in_words(s, found).split()) if isinstance(found, Sensitivity) else ""
+        worth = f"<p class='note'>{html.escape(hidden[:1].upper() + hidden[1:])}</p>" if hidden else ""
+        means = f"<h2>With {found.n:,} records</h2>{self._meaning(found)}{worth}"
         return f"{means}<h3>How it was found</h3>{why}{shown}{stress}"
 
     def _meaning(self, found: _Known) -> str:

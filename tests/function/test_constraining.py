@@ -132,7 +132,7 @@ def test_intervals_are_around_the_answer_before():
     assert np.array_equal(moved.unconstrained, plain.value)
     for mine, other in zip(moved.interval(0.9), plain.interval(0.9), strict=True):
         assert np.array_equal(mine, other)
-    assert moved.expected_error == plain.expected_error
+    assert np.array_equal(moved.expected_error, plain.expected_error)
     assert moved._chart() == plain._chart()
 
 

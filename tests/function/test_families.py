@@ -72,9 +72,9 @@ def test_weights_are_those_of_all_members_together():
     """
     mechanism = Laplace(scaled="relative")
     found = private(tails, (LEFT, RIGHT), mechanism=mechanism).estimate(50)
-    assert {each.weights for _, each in found.members} == {found.weights}
+    assert {each.shape for _, each in found.members} == {found.shape}
 
-    def beyond(sampler, weights, value):
+    def beyond(sampler, shape, value):
         fresh = estimate_sensitivity(
             tails,
             n=50,
@@ -83,15 +83,15 @@ def test_weights_are_those_of_all_members_together():
             plan=found.plan,
             seed=99,
             scaled=mechanism,
-            member=Member(found.coin_seed, weights, ""),
+            member=Member(found.coin_seed, shape, ""),
         )
         return float(np.mean(fresh.gaps > value))
 
-    assert max(beyond(sampler, found.weights, found.value) for sampler in (LEFT, RIGHT)) < 0.1
+    assert max(beyond(sampler, found.shape, found.value) for sampler in (LEFT, RIGHT)) < 0.1
     own = {"mechanism": mechanism, **PROMISE}
     alone = [privatize(**own, sampler=sampler)(tails).estimate(50) for sampler in (LEFT, RIGHT)]
     largest = max(alone, key=lambda each: each.value)
-    assert max(beyond(sampler, largest.weights, largest.value) for sampler in (LEFT, RIGHT)) > 0.5
+    assert max(beyond(sampler, largest.shape, largest.value) for sampler in (LEFT, RIGHT)) > 0.5
 
 
 def drawn(x):
@@ -158,7 +158,7 @@ def test_weights_are_remembered():
     options = {"function": tails, "sampler": (LEFT, RIGHT), "mechanism": Laplace(scaled="total")}
     found = private(**options).estimate(40)
     again = private(**options).estimate(40)
-    assert again is not found and again.weights == found.weights and again.seed == found.seed
+    assert again is not found and again.shape == found.shape and again.seed == found.seed
 
 
 def test_a_warm_call_takes_no_fingerprint():
@@ -206,7 +206,7 @@ def test_what_cannot_be_remembered():
         assert len({each.seed for _, each in found.members}) == 2
         assert len({each.coin_seed for _, each in found.members}) == 1
         scaled = private(lambda x: [x.mean(), file.fileno() * x.sum()], mechanism=Laplace(scaled="total"))
-        assert len({each.weights for _, each in scaled.estimate(50).members}) == 1
+        assert len({each.shape for _, each in scaled.estimate(50).members}) == 1
 
 
 class Changing:

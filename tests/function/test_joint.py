@@ -167,8 +167,8 @@ class TestCalibrated:
         }
         own = found(together(functions, options=options))
         assert [each.norm for each in own] == ["l1", "range", "weighted l1", "weighted l2", "l1"]
-        assert [len(each.weights) for each in own] == [0, 0, 3, 3, 0]
-        assert own[2].weights[0] < 0 == max(own[2].weights)
+        assert [len(each.shape.powers) for each in own] == [0, 0, 3, 3, 0]
+        assert own[2].shape.powers[0] < 0 == max(own[2].shape.powers)
         for (name, function), share in zip(functions.items(), own, strict=True):
             alone = part(function, **options[name]).calibrate(9, None)
             assert 0.5 < share.value / alone.value < 4, (

@@ -20,7 +20,13 @@ import pytest
 
 import privatize as package
 from privatize import Exponential, Laplace, privatize, samplers
-from privatize.errors import InfiniteSensitivityError, PrivateRunError, PrivatizeError, SettingsError
+from privatize.errors import (
+    InfiniteSensitivityError,
+    PrivateRunError,
+    PrivatizeError,
+    SettingsError,
+    UninformativeWarning,
+)
 from tests.cases import for_each
 from tests.frames import variables
 from tests.function.sentinels import (
@@ -327,7 +333,8 @@ def test_reprs_logs_and_warnings(caplog, recwarn, capsys):
     out = capsys.readouterr()
     assert not holds_sentinel([repr(f), repr(release), repr(f.estimate(4)), caplog.text, out.out, out.err])
     assert not holds_sentinel([vars(release), f.calibrator.memory, vars(f.estimate(4)), f.settings])
-    assert not recwarn.list
+    assert {each.category for each in recwarn.list} <= {UninformativeWarning}
+    assert not holds_sentinel([str(each.message) for each in recwarn.list])
 
 
 def test_the_search_finds_a_sentinel():

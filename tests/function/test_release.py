@@ -13,7 +13,7 @@ import pytest
 
 from privatize import Bernstein, Exponential, Gaussian, Laplace, privatize, samplers
 from privatize.errors import SettingsError
-from privatize.function.release import least_epsilon
+from privatize.function.accuracy import least_epsilon
 from privatize.mechanisms.weighted import Weighted
 from tests.cases import for_each
 from tests.function.released import FAR, TRIALS, bits, noised, private, release
