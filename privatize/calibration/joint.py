@@ -11,13 +11,13 @@ from privatize.calibration.evaluators.joint import exponent_of, weight_of
 from privatize.calibration.family_estimate import kind_of
 from privatize.calibration.norms import Norm
 from privatize.calibration.order_statistic import SMALLEST, floor_of
-from privatize.calibration.pilot import divides, pooled_pairs
+from privatize.calibration.pilot import chosen, divides, pooled_pairs
 from privatize.calibration.sensitivity import Sensitivity
 from privatize.calibration.spread import Spread
 from privatize.display.cards import Card
 from privatize.errors import CalibrationError, InfiniteSensitivityError, PlanError, ZeroSensitivityError
 from privatize.mechanisms.base import Mechanism
-from privatize.mechanisms.choosing import PilotPairs, choose
+from privatize.mechanisms.choosing import PilotPairs
 from privatize.mechanisms.shapes import Shape
 from privatize.mechanisms.weighted import weighted
 from privatize.outputs.structure import Structure
@@ -44,7 +44,7 @@ def learned_weights(
         The function's `min_sensitivity`.
     """
     several = divides(mechanism) and found[0].steps.shape[1] > 1
-    shape = choose(mechanism, pooled_pairs(found)) if several else Shape()
+    shape = chosen(mechanism, pooled_pairs(found)) if several else Shape()
     norm = Norm(weighted(mechanism, shape).norm)
     # The largest over the family: under each of its P the function must not stand out.
     size = max(float(norm.gaps(each.steps).max(initial=0.0)) for each in found)

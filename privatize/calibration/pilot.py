@@ -12,6 +12,7 @@ from privatize.calibration.norms import Vector
 from privatize.calibration.run import Collector, Memory
 from privatize.data import records
 from privatize.execution.job import SpanResult
+from privatize.execution.threads import limit, restore
 from privatize.mechanisms.base import complete
 from privatize.mechanisms.choosing import Matrix, PilotPairs, choose
 from privatize.mechanisms.shapes import Shape
@@ -102,8 +103,18 @@ def learn_shape(
         if found is None:
             return Shape()
         # If all pairs failed, the calibration itself will report why.
-        pooled = choose(mechanism, found) if len(found.steps) else Shape()
+        pooled = chosen(mechanism, found) if len(found.steps) else Shape()
     return pooled if memory is None else Shape.of(memory.agree(list(pooled.encoded)))
+
+
+def chosen(mechanism: Any, found: PilotPairs) -> Shape:
+    """Return how a mechanism divides its noise, computed with one thread, as everything public is."""
+    limited: list[Any] = []
+    try:
+        limit(limited)
+        return choose(mechanism, found)
+    finally:
+        restore(limited)
 
 
 def pilot_pairs(

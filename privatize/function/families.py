@@ -7,12 +7,11 @@ from dataclasses import replace
 
 from privatize.calibration import streams
 from privatize.calibration.family_estimate import FamilySensitivity, naming
-from privatize.calibration.pilot import Member, divides, pilot_size, pooled_pairs
+from privatize.calibration.pilot import Member, chosen, divides, pilot_size, pooled_pairs
 from privatize.calibration.sensitivity import Sensitivity
 from privatize.errors import CalibrationError
 from privatize.function.question import Question
 from privatize.identity.fingerprint import identity_of
-from privatize.mechanisms.choosing import choose
 from privatize.mechanisms.shapes import Shape
 from privatize.samplers.families import Family
 
@@ -53,7 +52,7 @@ def pooled_shape(asked: Question, coins: int, seed: int) -> Shape | None:
     if len({each.steps.shape[1] for each in found}) > 1:
         raise CalibrationError("""The function returns different numbers of values under the members of the
             family. Return the same keys and shapes, whatever the data is.""")
-    return choose(asked.settings.mechanism, pooled_pairs(found)) if found else Shape()
+    return chosen(asked.settings.mechanism, pooled_pairs(found)) if found else Shape()
 
 
 def members(asked: Question, coins: int, shape: Shape | None) -> list[Question]:

@@ -21,6 +21,7 @@ Matrix = NDArray[np.float64]
 _WAYS = ("auto", "none", "total", "relative")
 _DIAGONAL: tuple[Chosen, ...] = ("none", "total", "relative")
 _ASSUMED = 2  # pairs that are assumed of each number
+_FAR = 0.5  # an error of less than this share is that of numbers in different units
 _CLEARLY = 0.95  # what is chosen must have at most this share of the error of "total"
 _LARGEST_GAPS = 16  # one in so many gaps decides how much noise is needed, two at least
 _ROUNDING = 1e-9  # relative differences that may come from rounding
@@ -181,28 +182,36 @@ def _chosen(mechanism: Any, way: Scaled, seen: PilotPairs, d: int) -> Shape:
     # A class of the user's own may add any noise, and weights belong to numbers by their place.
     if not complete(mechanism).noise or len(seen.steps) < 4 or seen.structure is None:
         return Shape()
-    seen = seen if seen.metric is not None else replace(seen, metric=error_metric(seen.sizes[1]))
+    known = seen.metric is not None
+    seen = seen if known else replace(seen, metric=error_metric(seen.sizes[1]))
     halves = tuple(seen.half(at) for at in (0, 1))
     ways = ("none", "total", "relative", "matrix") if norm == "l2" and d <= MOST_NUMBERS else _DIAGONAL
     scores = {each: _score(each, halves, norm) for each in ways}
-    best = min(scores, key=lambda each: scores[each])
-    best = best if scores[best] < _CLEARLY * scores["total"] else "total"
+    usual = scores["total"]
+    # Where numbers are in about the same unit, the error of all together must not grow either.
+    fair = [each for each in ways if scores[each][1] <= usual[1] or scores[each][0] < _FAR * usual[0]]
+    best = min(ways if known else fair or ways, key=lambda each: scores[each][0])
+    best = best if scores[best][0] < _CLEARLY * usual[0] else "total"
     return _made(best, seen, auto=True)
 
 
-def _score(way: Chosen, halves: tuple[PilotPairs, ...], norm: str) -> float:
-    """Return an estimate of the error that a way to divide noise makes, from halves of the pairs."""
+def _score(way: Chosen, halves: tuple[PilotPairs, ...], norm: str) -> tuple[float, float]:
+    """Return estimates, from halves of the pairs, of the error that a way to divide noise makes.
+
+    The second one is that of all numbers together in their own units.
+    """
     errors = []
     for fitted, other in (halves, halves[::-1]):
-        shape, judged, metric = _made(way, fitted, auto=True), other.steps, np.asarray(fitted.metric)
-        if shape.kind == "none":
-            found, cost = sizes(norm, judged), np.trace(metric)
-        else:
-            moved = np.ldexp(judged, -shape.exponents) @ np.ldexp(shape.entries.T, -shape.bits)
-            found, cost = sizes(norm, moved), np.sum(metric * shape.covariance)
-        errors.append(np.asarray(found) * np.sqrt(cost))
-    pooled = np.sort(np.concatenate(errors))
-    return float(pooled[-max(2, len(pooled) // _LARGEST_GAPS) :].mean())
+        shape, metric = _made(way, fitted, auto=True), np.asarray(fitted.metric)
+        noise, moved = np.eye(len(metric)), other.steps
+        if shape.kind != "none":
+            moved = np.ldexp(moved, -shape.exponents) @ np.ldexp(shape.entries.T, -shape.bits)
+            noise = shape.covariance
+        costs = np.sqrt([np.sum(metric * noise), np.trace(noise)])
+        errors.append(np.outer(np.asarray(sizes(norm, moved)), costs))
+    pooled = np.sort(np.concatenate(errors), axis=0)
+    own, together = pooled[-max(2, len(pooled) // _LARGEST_GAPS) :].mean(axis=0).tolist()
+    return own, together
 
 
 def _made(way: Chosen, seen: PilotPairs, *, auto: bool = False) -> Shape:

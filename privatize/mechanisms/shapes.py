@@ -118,6 +118,8 @@ class Shape:
     @cached_property
     def back(self) -> NDArray[np.float64]:
         """The inverse of B."""
+        if not self.lower:
+            return np.eye(len(self.powers))
         found: NDArray[np.float64] = np.linalg.inv(np.ldexp(self.entries, -_BITS))
         return np.tril(found)
 

@@ -5,9 +5,15 @@ import pytest
 
 from privatize import Gaussian, Laplace
 from privatize.errors import SettingsError
-from privatize.mechanisms.choosing import PilotPairs, _made, choose, error_metric
+from privatize.mechanisms import choosing
+from privatize.mechanisms.choosing import _made, choose, error_metric
 from privatize.mechanisms.shapes import NONE
 from tests.mechanisms.scaled import private
+
+
+def PilotPairs(*args, **more):
+    """Return pairs of an answer whose numbers have an order."""
+    return choosing.PilotPairs(*args, structure="known", **more)
 
 
 def seen(steps, spread=10.0, seed=0, **more):
@@ -160,3 +166,10 @@ def test_a_class_of_the_users_own_is_left_alone():
 
     assert private(mechanism=Own()).estimate(30).shape == NONE
     assert private(mechanism=Own(scaled="relative")).estimate(30).shape.kind == "relative"
+
+
+def test_numbers_without_a_common_order_are_left_alone():
+    """Under one P of a family the weight of a number would be that of another one."""
+    pairs = normal(np.diag([1e10, 1.0]))
+    assert choose(Laplace(), pairs) != NONE
+    assert choose(Laplace(), choosing.PilotPairs(pairs.steps, pairs.answers)) == NONE
