@@ -20,7 +20,7 @@ from privatize.outputs.models import Model
 from privatize.outputs.structure import Structure
 
 _FIRST = 4  # pairs that are evaluated before the others
-_SHARE, _FEWEST, _MOST = 11, 16, 128  # an eleventh of the calibration's pairs, within these limits
+_SHARE, _FEWEST, _MOST = 16, 16, 128  # a sixteenth of the calibration's pairs, within these limits
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def pilot_size(m: int) -> int:
     Examples
     --------
     >>> [pilot_size(m) for m in (40, 219, 557, 10_000)]
-    [16, 19, 50, 128]
+    [16, 16, 34, 128]
     """
     return min(max(m // _SHARE, _FEWEST), _MOST)
 
