@@ -52,7 +52,7 @@ def classes(d: int) -> samplers.Distribution:
 def private(function: Any, d: int, gamma: float, samples: Any = "balanced") -> PrivateFunction[..., Any]:
     """Make a function that trains private."""
     return privatize(
-        mechanism="laplace",
+        mechanism=Laplace(scaled="none"),
         epsilon=1,
         gamma=gamma,
         data=("x", "y"),

@@ -48,7 +48,7 @@ def mean_default(times: Any) -> Any:
 
 
 @privatize(
-    mechanism=Gaussian(calibration="classic"),  # the paper's σ
+    mechanism=Gaussian(calibration="classic", scaled="none"),  # the paper's σ
     epsilon=0.9,
     delta=DELTA,
     gamma=GAMMA,

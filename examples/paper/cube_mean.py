@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from privatize import additive, privatize, samplers
+from privatize import Laplace, additive, privatize, samplers
 
 from .common import BLACK, BLUE, GREEN, MARKERS, PINK, RED, SEED, Claim, main
 
@@ -35,6 +35,7 @@ def run(quick: bool) -> dict[str, Any]:
             curve: dict[str, Any] = {"value": [], "first": [], "largest": [], "mean_gap": []}
             for d in dimensions:
                 private = privatize(
+                    mechanism=Laplace(scaled="none"),
                     epsilon=1,
                     gamma=gamma,
                     sampler=samplers.uniform(0, 1, size=d),

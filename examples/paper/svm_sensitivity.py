@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from privatize import plan, privatize, samplers
+from privatize import Laplace, plan, privatize, samplers
 
 from .common import BLACK, BLUE, GREEN, MARKERS, PINK, RED, SEED, Claim, main
 
@@ -68,6 +68,7 @@ def run(quick: bool) -> dict[str, Any]:
     exact, held = [], []
     for d in dimensions:
         private = privatize(
+            mechanism=Laplace(scaled="none"),
             epsilon=1,
             gamma=gammas[0],
             data=("x", "y"),

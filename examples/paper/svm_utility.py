@@ -49,6 +49,7 @@ def run(quick: bool) -> dict[str, Any]:
     repeats, gamma, m = (4, 0.2, 100) if quick else (500, 0.05, 1500)
     epsilons = [0.001, 0.1, 10.0] if quick else np.geomspace(1e-3, 100, 11).tolist()
     privacy: dict[str, Any] = {
+        "mechanism": Laplace(scaled="none"),
         "gamma": gamma,
         "data": ("x", "y"),
         "sampler": classes(D),

@@ -1,10 +1,16 @@
 """Weights come from a pilot of their own, or are those of all members of a family."""
 
-import numpy as np
+from dataclasses import replace
 
-from privatize import Laplace, estimate_sensitivity, plan, samplers
-from privatize.calibration.pilot import Member
+import numpy as np
+import pytest
+
+from privatize import Gaussian, Laplace, estimate_sensitivity, plan, privatize, samplers
+from privatize.calibration.evaluators.choose import evaluator
+from privatize.calibration.pilot import Member, metric_of, pilot_size, pooled_pairs
+from privatize.mechanisms.choosing import PilotPairs
 from privatize.mechanisms.shapes import NONE, Shape
+from privatize.outputs.describe import describe
 
 P = samplers.uniform(0, 1)
 
@@ -27,3 +33,89 @@ def test_learned_or_given():
     assert given.shape == Shape("total", (0, 0)) and given.coin_seed == 7
     assert np.allclose(given.gaps, estimate(scaled=None).gaps)
     assert estimate(scaled=None, member=Member(7, None, "")).shape == NONE
+
+
+def test_one_number_needs_no_pilot():
+    """A user of a slow function of one number would pay for a pilot that decides nothing."""
+    calls = []
+
+    def mean(x):
+        calls.append(1)
+        return float(x.mean())
+
+    estimate_sensitivity(mean, n=20, sampler=P, norm="l1", plan=plan(0.2), seed=1, workers="inline")
+    alone = len(calls)
+    calls.clear()
+    options = {"n": 20, "sampler": P, "norm": "l1", "plan": plan(0.2), "seed": 1, "workers": "inline"}
+    found = estimate_sensitivity(mean, **options, scaled=Laplace())
+    assert found.shape == NONE and len(calls) <= alone + 3  # one pair, and its first dataset again
+
+
+def test_the_pilot_has_pairs_of_its_own():
+    """Gaps that chose the norm they are measured in would look smaller than fresh ones."""
+    with_pilot, without = (estimate(scaled=Laplace(scaled=way)) for way in ("relative", "none"))
+    inside = with_pilot.gaps / without.gaps
+    assert with_pilot.seed == without.seed and np.isfinite(inside).all()
+    assert pilot_size(557) / 557 < 0.1 and pilot_size(16) == 16
+
+
+def test_pooled_answers_are_centered():
+    """Members of a family that are far apart would make every number look informative."""
+    rng = np.random.default_rng(0)
+    steps = rng.normal(size=(20, 2))
+    seen = [
+        PilotPairs(steps, rng.normal(size=(20, 2)) + at, structure=describe([1.0, 2.0])) for at in (0, 1e6)
+    ]
+    pooled = pooled_pairs(seen)
+    assert pooled.answers.std(axis=0).max() < 2 and len(pooled.steps) == 40
+    assert pooled.structure is not None
+    turned = [replace(seen[0], structure=describe({"a": 1.0, "b": 2.0})), seen[1]]
+    assert pooled_pairs(turned).structure is None
+
+
+def test_linear_models_are_made_for_predictions():
+    """Coefficients of correlated features would get noise that makes predictions worse than need be."""
+    linear = pytest.importorskip("sklearn.linear_model", reason="scikit-learn is not installed (extra test)")
+    sklearn = pytest.importorskip("privatize.sklearn")
+    mixed = np.random.default_rng(1).normal(size=(2, 6))
+
+    def draw(n, rng):
+        x = np.clip(rng.normal(size=(n, 2)), -3, 3) @ mixed + 0.1 * np.clip(rng.normal(size=(n, 6)), -3, 3)
+        return x, x.sum(axis=1) + np.clip(rng.normal(size=n), -3, 3)
+
+    def fit(x, y):
+        return linear.Ridge(alpha=1.0).fit(x, y)
+
+    options = {"epsilon": 1, "delta": 1e-6, "gamma": 0.2, "data": ("x", "y"), "store": None, "seed": 2}
+    P = samplers.from_function(draw)
+    x = np.column_stack([draw(5000, np.random.default_rng(0))[0], np.ones(5000)])
+    moments = x.T @ x / 5000
+    errors = {}
+    for way in ("auto", "total", "none"):
+        made = privatize(**options, sampler=P, mechanism=Gaussian(scaled=way))(fit)
+        found = made.estimate(200)
+        noise = found.shape.covariance if found.shape.powers else np.eye(7)
+        errors[way] = found.value * np.sqrt(np.sum(moments * noise))
+    assert errors["auto"] < 0.8 * min(errors["total"], errors["none"])
+    own = sklearn.PrivateEstimator(
+        linear.Ridge(), sampler=P, mechanism="gaussian", epsilon=1, delta=1e-6, gamma=0.2
+    )
+    assert own.estimate(200).shape.kind == "matrix"
+    metric = metric_of(found.structure, evaluator_of(fit, P), 0)
+    assert metric is not None and metric.shape == (7, 7)
+    assert metric[:6, :6] == pytest.approx(moments[:6, :6], abs=1.5) and metric[6, 6] == 1
+
+
+def evaluator_of(function, sampler):
+    """Return an evaluator of pairs of labelled data."""
+    return evaluator(lambda data: function(*data), n=200, sampler=sampler, norm=Gaussian().norm, seed=1)
+
+
+def test_other_models_have_no_metric():
+    """A matrix for other numbers would be taken for that of predictions."""
+    cluster = pytest.importorskip("sklearn.cluster", reason="scikit-learn is not installed (extra test)")
+    sampler = samplers.uniform([0, 0], [1, 1])
+    data = sampler.draw(50, np.random.default_rng(0))
+    found = describe(cluster.KMeans(2, n_init=1, random_state=0).fit(data))
+    pairs = evaluator(lambda d: d, n=50, sampler=sampler, norm=Gaussian().norm, seed=1)
+    assert metric_of(found, pairs, 0) is None and metric_of(describe([1.0, 2.0]), pairs, 0) is None

@@ -400,7 +400,7 @@ BROKEN = {
 }
 
 
-for _kind in (None, "total", "relative"):
+for _kind in ("none", "total", "relative"):
     for _made, _delta in ((HalfLaplace(scaled=_kind), 0.0), (HalfGaussian(scaled=_kind), 1e-4)):
         for _function in (groups, *FUNCTIONS[3:]) if _kind != "total" else (groups,):
             BROKEN[f"half the noise, {_made!r}, {_function.__name__}"] = Case(
@@ -485,7 +485,7 @@ RIGHT = {
 }
 
 
-for _kind in (None, "total", "relative"):
+for _kind in ("none", "total", "relative"):
     for _made, _delta in ((Laplace(scaled=_kind), 0.0), (Gaussian(scaled=_kind), 1e-4)):
         for _function in FUNCTIONS:
             RIGHT[f"{_made!r}, {_function.__name__}"] = Case(

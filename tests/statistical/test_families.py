@@ -32,7 +32,7 @@ def both(d):
     return [1000 * d["age"].mean(), float(np.mean(d["group"] == "b")) * np.random.random()]
 
 
-@for_each("function, scaled", [(mean_age, None), (mean_of_b, None), (spread, None), (both, "total")])
+@for_each("function, scaled", [(mean_age, "none"), (mean_of_b, "none"), (spread, "auto"), (both, "total")])
 def test_every_member_is_covered(function, scaled):
     """The promise is made under each member, on pairs that calibration has not seen.
 

@@ -52,7 +52,7 @@ def test_laplace_ratio_is_exact(epsilon, gap):
     for value in (*rng.normal(0, gap, 20), 0.0, gap, 1e9):
         moved = value + gap if rng.random() < 0.5 else value - gap
         true_gap = abs(Fraction(moved) - Fraction(value))
-        steps = abs(noise._nearest(value, exponent) - noise._nearest(moved, exponent))
+        steps = abs(noise.nearest(value, exponent) - noise.nearest(moved, exponent))
         # The log-ratio of discrete Laplace probabilities is at most steps / t, attained in the tails.
         if true_gap <= Fraction(gap) * (1 + Fraction(1, 2**52)):
             assert Fraction(steps, t) <= Fraction(str(epsilon))
@@ -77,7 +77,7 @@ def test_laplace_in_many_dimensions_is_exact():
             b = a + step
             gap = sum(abs(Fraction(x) - Fraction(y)) for x, y in zip(a.tolist(), b.tolist(), strict=True))
             steps = sum(
-                abs(noise._nearest(x, exponent) - noise._nearest(y, exponent))
+                abs(noise.nearest(x, exponent) - noise.nearest(y, exponent))
                 for x, y in zip(a.tolist(), b.tolist(), strict=True)
             )
             assert Fraction(steps, t) <= max(Fraction(1), gap)
