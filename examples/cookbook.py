@@ -13,6 +13,7 @@ Needs pandas and scikit-learn.
 """
 
 import argparse
+import functools
 import itertools
 import re
 import warnings
@@ -29,7 +30,7 @@ from privatize.constraints import correlations, increasing, survival
 from privatize.errors import FragileEstimateWarning, UninformativeWarning
 
 PAGE = Path(__file__).parents[1] / "docs" / "cookbook.md"
-SIZES = (1_000, 10_000)
+SIZES, LARGER = (1_000, 10_000), (100_000, 1_000_000)
 GAUSSIAN: dict[str, Any] = {"delta": 1e-6}
 
 # -- the people: what is known without the data --
@@ -56,9 +57,18 @@ P = samplers.table(
     ),
     died=samplers.dependent(lambda c, rng: (c["months"] < 60) & (rng.random(len(c["age"])) < 0.5), [0, 1]),
 )
-SHOPPERS = samplers.mixture(
-    [samplers.normal(center, 1.2).truncated(0.0, 10.0) for center in ([2.0, 2.0], [5.0, 8.0], [8.0, 3.0])]
-)
+
+
+def shoppers(width: float) -> Any:
+    """Return a P of points in three clouds."""
+    centers = [2.0, 2.0], [5.0, 8.0], [8.0, 3.0]
+    return samplers.mixture([samplers.normal(center, width).truncated(0.0, 10.0) for center in centers])
+
+
+SHOPPERS = shoppers(1.2)
+
+
+Table = list[list[str]]
 
 
 class Way(NamedTuple):
@@ -391,8 +401,9 @@ def gone(people: pd.DataFrame) -> Any:
 
 def life_table(ask: Any, people: pd.DataFrame) -> Any:
     """Return survival from the numbers who left and died; those who left did so in the middle."""
-    left, died = ask(people).reshape(11, 2)[:10].T
-    at_risk = len(people) - np.cumsum(left + died) + died + left / 2
+    counts = ask(people).reshape(11, 2)
+    left, died = counts[:10].T
+    at_risk = counts.sum(axis=1)[::-1].cumsum()[::-1][:10] - left / 2  # all who left or died later
     return survival(np.cumprod(1 - died / np.maximum(at_risk, 1)))
 
 
@@ -525,6 +536,21 @@ def k_means_ways() -> list[Way]:
     ]
 
 
+def starts(n: int) -> Table:
+    """Return how far one person moves the centers, by where k-means starts and how far clouds are apart."""
+    ways = {"public starts": k_means, "one start from the data": k_means_plus, "best of ten": k_means_best}
+    rows = [["people", *ways]]
+    for title, people in {
+        "clouds of width 1.2, as above": SHOPPERS,
+        "clouds of width 2": shoppers(2.0),
+        "clouds of width 3": shoppers(3.0),
+        "no clouds: uniform": samplers.uniform([0.0, 0.0], [10.0, 10.0]),
+    }.items():
+        found = [sampled(function, people=people).estimate(n).value for function in ways.values()]
+        rows.append([title, *map(shown, found)])
+    return rows
+
+
 def k_means_errors(private: Any, raw: Any, points: Any) -> list[float]:
     """Return how far centers are from the raw ones, and how much farther points are from them, in percent."""
     private, raw = (getattr(each, "cluster_centers_", each) for each in (private, raw))
@@ -553,9 +579,6 @@ QUESTIONS = {
 }
 
 
-Table = list[list[str]]
-
-
 def measured(ask: Callable[[Any], Any], question: Question, n: int, runs: int) -> list[float]:
     """Return the errors of one way to ask."""
     found = []
@@ -582,6 +605,17 @@ def table(question: Question, sizes: tuple[int, ...], runs: int) -> Table:
     return rows
 
 
+def larger(sizes: tuple[int, ...], runs: int) -> Table:
+    """Return the errors of what is computed from clamped means, for more people."""
+    named = {"correlations": "correlation", "regression": "coefficient, in standard errors"}
+    rows = [["", *(f"{title}, n = {n:,}" for title in named.values() for n in sizes)]]
+    for at in (0, 1):  # Laplace, Gaussian
+        ways = {name: QUESTIONS[name].ways()[at] for name in named}
+        found = [measured(way.ask, QUESTIONS[name], n, runs)[0] for name, way in ways.items() for n in sizes]
+        rows.append([ways["regression"].title, *map(shown, found)])
+    return rows
+
+
 def shown(error: float) -> str:
     """Return two digits, or nothing."""
     return "" if np.isnan(error) else f"{float(f'{error:.2g}'):,.10g}"
@@ -601,7 +635,7 @@ def in_page(page: str) -> Iterator[tuple[str, str]]:
 def main() -> None:
     """Print the tables, or write them into the page."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("question", nargs="*", help=f"{', '.join(QUESTIONS)}; all by default")
+    parser.add_argument("question", nargs="*", help=f"{', '.join(QUESTIONS)}, starts, larger; all by default")
     parser.add_argument("--quick", action="store_true", help="fewer people, pairs and runs")
     parser.add_argument("--docs", action="store_true", help=f"write the tables into {PAGE.name}")
     options = parser.parse_args()
@@ -612,8 +646,13 @@ def main() -> None:
     if options.quick:
         QUICK.update(gamma=0.2, samples="least")
     sizes, runs = ((300,), 2) if options.quick else (SIZES, 100)
-    for name in options.question or QUESTIONS:
-        text = markdown(table(QUESTIONS[name], sizes, runs))
+    tables: dict[str, Callable[[], Table]] = {
+        name: functools.partial(table, question, sizes, runs) for name, question in QUESTIONS.items()
+    }
+    tables["starts"] = functools.partial(starts, sizes[0])
+    tables["larger"] = functools.partial(larger, sizes if options.quick else LARGER, max(2, runs // 10))
+    for name in options.question or tables:
+        text = markdown(tables[name]())
         print(f"\n{name}\n\n{text}", flush=True)
         if options.docs:
             page = PAGE.read_text(encoding="utf-8")
