@@ -40,6 +40,7 @@ from privatize.function.joint_question import joint as joint
 from privatize.function.question import UNKNOWN
 from privatize.identity.fingerprint import attempt
 from privatize.mechanisms.choosing import PilotPairs
+from privatize.mechanisms.shapes import Shape
 from privatize.outputs.structure import Structure
 from privatize.samplers.families import members_of
 
@@ -62,7 +63,7 @@ class Piloted:
     label : str
         Which question.
     weights : tuple of int or None
-        The weight, as the exponent of `weight_of`, and those of the numbers if the mechanism is scaled.
+        The weight, as the exponent of `weight_of`, and how noise is divided among its numbers.
     failed : float
         The share of pairs that failed.
     cause : str
@@ -167,6 +168,8 @@ class Pilot:
             moved = "" if one.weight is None else f"moves by {one.weight:.3g}, "
             failed = f", {one.failed:.1%} failed" if one.failed else ""
             numbers = f"{one.numbers} number{'s' * (one.numbers != 1)}"
+            kind = Shape.of(one.weights[1:]).kind if one.weights else "none"
+            numbers += "" if kind == "none" else f" (scaled={kind!r})"
             seen = one.problem or f"{moved}{numbers}, {one.seconds * 1e3:.3g} ms{failed}"
             lines.append(f"  {one.label:{width}}  {seen}")
         lines += [f"  {one.label:{width}}  {one.problem or one.how}" for one in self.others]

@@ -17,6 +17,7 @@ from privatize.mechanisms.base import Vector, complete
 from privatize.mechanisms.weighted import weighted
 
 _NAMED = 5  # numbers that a warning names
+_LOW = 2 / 3  # signals below this are warned about; a spread of 64 answers is not known better than that
 
 
 def noise_of(settings: Settings, found: Any) -> Vector:
@@ -52,7 +53,7 @@ def too_noisy(settings: Settings, found: Any) -> list[int]:
     if signal is None:
         return []
     least = -1.0 if found.spread.labels else 0.0
-    return [at for at in np.argsort(signal, kind="stable").tolist() if least < signal[at] < 1]
+    return [at for at in np.argsort(signal, kind="stable").tolist() if least < signal[at] < _LOW]
 
 
 def in_words(settings: Settings, found: Any) -> str:
@@ -61,7 +62,7 @@ def in_words(settings: Settings, found: Any) -> str:
     if not at:
         return ""
     size, names = found.structure.size, found.structure.names()
-    some = ", ".join(names[each] for each in at[:_NAMED]) + (", ..." if len(at) > _NAMED else "")
+    some = ", ".join(_named(names[each]) for each in at[:_NAMED]) + (", ..." if len(at) > _NAMED else "")
     count = f"all {size} numbers" if len(at) == size else f"{len(at)} of {size} numbers"
     which = f"{count} ({some})" if size > 1 else "the answer"
     signal: Any = signal_of(settings, found)
@@ -71,6 +72,11 @@ def in_words(settings: Settings, found: Any) -> str:
     return f"""the noise of {which} is {much if worst < 1 else "larger than"} what answers differ by from one
         dataset of P to the next, so {"they say" if len(at) > 1 else "it says"} little more than P does.
         {_remedies(settings, found, moving, worst)}"""
+
+
+def _named(name: str) -> str:
+    """Return the name of a number, in brackets if it is a place in an array."""
+    return f"[{name}]" if name.replace(",", "").isdigit() else name
 
 
 def _remedies(settings: Settings, found: Any, at: list[int], worst: float) -> str:
@@ -91,7 +97,8 @@ def _remedies(settings: Settings, found: Any, at: list[int], worst: float) -> st
         return f"{text}A sum or mean may need less noise with additive() or sums."
     fewer = f"{'Or ask' if helps else 'Ask'} for fewer numbers"
     if own.noise == "laplace" and found.structure.size > 8:
-        return f"{text}{fewer}, or use mechanism='gaussian' with delta=1e-6."
+        return f"""{text}{fewer}; if one record moves most of them, mechanism='gaussian' with delta=1e-6 needs
+            less noise."""
     if own.scaled != "auto":
         return f"{text}{fewer}, or leave scaled={own.scaled!r} out."
     return f"{text}{fewer}."
