@@ -8,15 +8,18 @@ import numpy as np
 
 from privatize.calibration import streams
 from privatize.calibration.evaluators.base import MOST_NUMBERS, Evaluator
+from privatize.calibration.evaluators.summed import SummedEvaluator
+from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.norms import Vector
 from privatize.calibration.run import Collector, Memory
 from privatize.data import records
+from privatize.errors import SettingsError
 from privatize.execution.job import SpanResult
 from privatize.execution.threads import limit, restore
 from privatize.mechanisms.base import complete
 from privatize.mechanisms.choosing import Matrix, PilotPairs, choose
 from privatize.mechanisms.shapes import Shape
-from privatize.outputs.models import Model
+from privatize.outputs.models import Model, refitted
 from privatize.outputs.structure import Structure
 
 _FIRST = 4  # pairs that are evaluated before the others
@@ -69,8 +72,10 @@ def learn_shape(
     collector: Collector,
     floor: float | None = None,
     member: Member | None = None,
-) -> Shape:
+) -> tuple[Shape, Structure | None]:
     """Return how a mechanism divides its noise; "none" if no pair has worked, or if there is one number.
+
+    The structure, if there is one, has the numbers in the order that the shape has them.
 
     Parameters
     ----------
@@ -92,19 +97,21 @@ def learn_shape(
         If P is a member of a family, it has the shape that all members use. Nothing is learned then.
     """
     if mechanism is None:
-        return Shape()
-    pooled = None if member is None else member.shape
+        return Shape(), None
+    pooled, order = None if member is None else member.shape, None
     if memory is not None and memory.weights is not None:
-        return Shape.of(memory.weights)
+        return Shape.of(memory.weights), None
     if pooled is None:
         if memory is not None and memory.structure is not None and memory.structure.size == 1:
-            return Shape()
+            return Shape(), None
         found = pilot_pairs(make, mechanism, seed, collector, pairs, floor)
         if found is None:
-            return Shape()
+            return Shape(), None
         # If all pairs failed, the calibration itself will report why.
         pooled = chosen(mechanism, found) if len(found.steps) else Shape()
-    return pooled if memory is None else Shape.of(memory.agree(list(pooled.encoded)))
+        order = found.structure
+    agreed = pooled if memory is None else Shape.of(memory.agree(list(pooled.encoded)))
+    return agreed, order if agreed == pooled else None
 
 
 def chosen(mechanism: Any, found: PilotPairs) -> Shape:
@@ -142,14 +149,18 @@ def pilot_pairs(
     for start, stop in ((0, 1), (1, _FIRST), (_FIRST, count)):
         collector.collect(pilot, [(start, stop)], count, take)
         size = 0 if pilot.structure is None else pilot.structure.size
-        if size == 1 or size > MOST_NUMBERS:
+        if size == 1 or (size > MOST_NUMBERS and complete(mechanism).scaled == "auto"):
             return None
+        if size > MOST_NUMBERS:
+            raise SettingsError(f"""scaled={complete(mechanism).scaled!r} is for at most {MOST_NUMBERS:,}
+                numbers, and the answer has {size:,}. Leave it out, or ask for fewer.""")
         if stop == _FIRST and not answers:
             break
     worked = [at for at in sorted(answers) if np.isfinite(steps[at]).all()]
     rows = [np.array([each[at] for at in worked]).reshape(len(worked), size) for each in (steps, answers)]
     metric = None if pilot.structure is None or not worked else metric_of(pilot.structure, pilot, worked[0])
-    return PilotPairs(rows[0], rows[1], metric, floor, pilot.structure)
+    steps_apart = not isinstance(pilot, SummedEvaluator)
+    return PilotPairs(rows[0], rows[1], metric, floor, pilot.structure, steps_apart)
 
 
 def pooled_pairs(found: Sequence[PilotPairs]) -> PilotPairs:
@@ -170,22 +181,36 @@ def pooled_pairs(found: Sequence[PilotPairs]) -> PilotPairs:
 def metric_of(structure: Structure, evaluator: Evaluator, index: int) -> Matrix | None:
     """Return the mean of x xᵀ under P for a linear model of x, since its predictions are what people want.
 
-    None if the answer is no linear model, or if x cannot be told from the dataset.
+    None if the answer is no linear model, or if it was not fitted to the dataset (X, y) as it is: the same
+    model is fitted to that of one pair again, and must come out the same.
     """
-    if not isinstance(structure, Model) or structure.released[:1] != ["coef_"]:
-        return None
     drawn = evaluator.pairs.pair_at(index)[0]
-    table = records.head(drawn[0] if isinstance(drawn, tuple) else drawn, evaluator.pairs.n)
+    if not isinstance(structure, Model) or structure.released[:1] != ["coef_"] or not _is_pair(drawn):
+        return None
     try:
+        table, target = records.head(drawn, evaluator.pairs.n)
         x = np.asarray(table, dtype=np.float64)
-    except (TypeError, ValueError):  # columns that are no numbers
+        with rng_guard(evaluator.s0) as rng:
+            found = evaluator.evaluated(records.copy((table, target)), rng)
+            rng.reseed()
+            again = evaluator.known_structure.flatten(refitted(evaluator.known_structure, table, target))
+    except Exception:  # columns that are no numbers, or a model that cannot be fitted again
         return None
     sizes = [leaf.size for leaf in structure.leaves()]
-    columns = x.shape[1] if x.ndim == 2 else 0
-    if not columns or sizes[0] % columns or not np.isfinite(x).all() or len(sizes) > 2:
+    if x.ndim != 2 or not np.isfinite(x).all() or not np.allclose(found, again, rtol=1e-6, atol=0):
         return None
+    return _moments(x, sizes)
+
+
+def _is_pair(drawn: Any) -> bool:
+    return isinstance(drawn, tuple) and len(drawn) == 2
+
+
+def _moments(x: Matrix, sizes: list[int]) -> Matrix | None:
+    """Return the mean of x xᵀ for the coefficients, and the intercepts if there are any, of each line."""
+    columns = x.shape[1]
     lines = sizes[0] // columns  # one for each class, or target
-    if sizes[1:] not in ([], [lines]):
+    if lines * columns != sizes[0] or sizes[1:] not in ([], [lines]):
         return None
     x = np.column_stack([x, np.ones(len(x))]) if sizes[1:] else x
     moments, places = x.T @ x / len(x), np.arange(sizes[0]).reshape(lines, columns)

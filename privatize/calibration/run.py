@@ -23,7 +23,7 @@ from privatize.execution.choose import executor
 from privatize.execution.job import Cause, Refused, Span, SpanResult
 from privatize.execution.progress import bar
 from privatize.execution.span_queue import SpanQueue
-from privatize.mechanisms.shapes import Shape
+from privatize.mechanisms.shapes import NONE, Shape
 from privatize.outputs.structure import Structure
 from privatize.planning.plan import Plan
 
@@ -167,10 +167,17 @@ class Run:
         What is known already, and where to save new gaps.
     shape : Shape
         How noise is divided among numbers, which is saved with the gaps.
+    order : Structure, optional
+        The output's structure as the shape has it: keys of a dict may come in any order.
     """
 
     def __init__(
-        self, evaluator: Evaluator, plan: Plan, memory: Memory | None, shape: Shape | None = None
+        self,
+        evaluator: Evaluator,
+        plan: Plan,
+        memory: Memory | None,
+        shape: Shape = NONE,
+        order: Structure | None = None,
     ) -> None:
         if plan.m > _MOST_PAIRS:
             what = (
@@ -178,8 +185,9 @@ class Run:
                 f"and stored. Choose a larger gamma or rho, or fewer samples."
             )
             raise PlanError(what, gamma=plan.gamma, m=plan.m, bound=plan.bound)
-        self.evaluator, self.plan, self.memory, self.shape = evaluator, plan, memory, shape or Shape()
+        self.evaluator, self.plan, self.memory, self.shape = evaluator, plan, memory, shape
         self.answers: dict[int, Vector] = {}
+        self.order = order
         evaluator.answers_every = max(1, plan.m // ANSWERS)
         self.known = np.full(plan.m, np.nan)
         self.failed = 0
@@ -197,6 +205,8 @@ class Run:
                 gaps[: len(memory.gaps)] = memory.gaps[:m]
             self.failed = int(np.isinf(gaps).sum())
             self._refuse_early()
+        if self.order is not None:  # the pilot has seen it, and has checked that the function repeats itself
+            evaluator.learn(self.order)
         spans = _missing_spans(gaps)
         left = sum(stop - start for start, stop in spans)
         # Known gaps may be from another process, which ended before it had checked them.

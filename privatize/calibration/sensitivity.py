@@ -432,10 +432,10 @@ rho=0.00541, bound=tolerance, seed=1)
     opened = level()
     try:
         learn = functools.partial(learn_shape, make, scaled, member=member, memory=memory, seed=own)
-        shape = learn(pairs=pilot_size(plan.m), collector=collector, floor=min_sensitivity)
+        shape, order = learn(pairs=pilot_size(plan.m), collector=collector, floor=min_sensitivity)
         norm = norm if shape.kind == "none" else weighted(scaled, shape).norm
         make = functools.partial(make, norm=NORMS[norm] if isinstance(norm, str) else norm)
-        run = Run(make(seed=own), plan, memory, shape)
+        run = Run(make(seed=own), plan, memory, shape, order)
         gaps = run.gaps(collector)
         value = order_statistic(gaps, plan, floor_of(min_sensitivity, shape), zero=member is not None)
         if run.evaluator.trusted:

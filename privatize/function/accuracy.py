@@ -11,7 +11,7 @@ from privatize.mechanisms.accuracy import check_confidence, half_widths
 from privatize.mechanisms.base import BaseMechanism, Vector, complete
 from privatize.mechanisms.weighted import weighted
 
-_LEAST = 1e-9
+_LEAST, _MOST = 1e-9, 1e100
 
 
 def errors_of(settings: Any, estimate: Any, confidence: float) -> Vector:
@@ -65,8 +65,10 @@ def least_epsilon(error_at: Callable[[float], Any], error: float) -> float:
     low, high = _LEAST, 1.0
     while not enough(high):
         low, high = high, high * 2
+        if high > _MOST:
+            raise SettingsError(f"error={error!r} is out of reach: no epsilon below {_MOST:g} is enough.")
     while high > low * (1 + 1e-9):
-        middle = math.sqrt(low * high)
+        middle = math.sqrt(low) * math.sqrt(high)
         low, high = (low, middle) if enough(middle) else (middle, high)
     try:
         error_at(high)

@@ -31,7 +31,7 @@ def made_valid(name: str, constraints: Constraints, structure: Structure, answer
     noised = answer.value if entire else answer
     try:
         valid = constraints.apply(noised, structure)
-    except Exception as error:  # of a user's function
+    except (Exception, SystemExit) as error:  # of a user's function
         told = ConstraintWarning(
             f"The answer of {name}() could not be made valid, and is returned as it is, with its noise: "
             f"{type(error).__name__}: {error}".rstrip(". ")

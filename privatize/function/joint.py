@@ -250,11 +250,12 @@ class _Run:
         nodes: list[Structure] = self.structure.items  # type: ignore[union-attr]
         sizes = [node.size for node in nodes]
         start = sum(sizes[:at])
-        rows, answers = (
-            np.array([each[index] for index in sorted(each)]) for each in (self.steps, self.answers)
-        )
+        rows = np.array([self.steps[index] for index in sorted(self.steps)])
         own = slice(start, start + sizes[at])
-        seen = PilotPairs(rows[:, own], answers[:, own], structure=nodes[at])
+        answers = np.array([self.answers[index][own] for index in sorted(self.answers)])
+        seen = PilotPairs(rows[:, own], answers, structure=nodes[at])
+        if len(answers) < 2:  # those of many numbers are not kept
+            seen = PilotPairs(rows[:, own], np.zeros_like(rows[:, own]))
         return seen, float(np.median(rows[:, sum(sizes) + at])) / 2
 
 

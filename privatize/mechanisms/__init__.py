@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from privatize.errors import SettingsError
-from privatize.mechanisms.base import Mechanism
+from privatize.mechanisms.base import Mechanism, complete
 from privatize.mechanisms.bernstein import Bernstein, BernsteinPolynomial
 from privatize.mechanisms.blocks import Blocks
 from privatize.mechanisms.exponential import Exponential
@@ -42,6 +42,10 @@ gaussian, exponential and bernstein, or an instance such as Laplace() or Blocks(
     if isinstance(value, str) and value in _NAMED:
         return _NAMED[value]()
     if isinstance(value, Mechanism) and not isinstance(value, type):
+        scaled = complete(value).scaled
+        if type(value) is not Gaussian and scaled not in ("auto", "none", "total", "relative"):
+            raise SettingsError(f"""mechanism= is a {type(value).__name__} with scaled={scaled!r}, which is
+                not 'none', 'total' or 'relative'.""")
         return value
     raise SettingsError(f"""mechanism={value!r} is not known. The mechanisms are laplace, gaussian,
         exponential and bernstein, or an instance such as Laplace() or Blocks(low, high).""")

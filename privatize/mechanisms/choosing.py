@@ -41,12 +41,15 @@ def check_metric(error: Any, scaled: str) -> tuple[tuple[float, ...], ...]:
         raise SettingsError(
             f"error= has no use with scaled={scaled!r}. Use scaled='matrix', or leave it out."
         )
-    try:
-        found = np.array(error, dtype=np.float64)
-    except (TypeError, ValueError):
-        found = np.zeros(0)
+    given = np.array(error)
+    found = given.astype(np.float64) if given.dtype.kind in "iuf" else np.zeros(0)
     square = found.ndim == 2 and len(found) == found.shape[1] > 0 and np.isfinite(found).all()
-    if not square or not np.allclose(found, found.T) or np.linalg.eigvalsh(found)[0] < -1e-9 * found.max():
+    found = found / largest if square and (largest := np.abs(found).max()) > 0 else np.zeros(0)
+    if (
+        found.ndim != 2
+        or not np.allclose(found, found.T)
+        or np.linalg.eigvalsh(found)[0] < -1e-9 * found.max()
+    ):
         raise SettingsError("""error= is not a symmetric matrix without negative eigenvalues, with a row for
             each number of the answer: for predictions of a linear model it is the mean of x xᵀ.""")
     return tuple(map(tuple, ((found + found.T) / 2).tolist()))
@@ -68,6 +71,8 @@ class PilotPairs:
         The least that one record moves the answer (``min_sensitivity``): no number moves by less.
     structure : Structure or None
         The structure of the answer; None if numbers are in another order under the members of a family.
+    apart : bool
+        Whether two answers differ by entire steps. They do not if they are only spread as answers are.
     """
 
     steps: Matrix
@@ -75,6 +80,7 @@ class PilotPairs:
     metric: Matrix | None = None
     floor: float | None = None
     structure: Any = None
+    apart: bool = True
 
     def rescaled(self) -> "PilotPairs":
         """Return the same in another unit for all numbers, so that no square under- or overflows."""
@@ -113,7 +119,8 @@ class PilotPairs:
         assumed = np.where(differs, usual * np.square(spread), square)
         size = np.sqrt((moved * square + _ASSUMED * assumed) / (moved + _ASSUMED))
         size = unit * np.where(moved > 0, size / np.sqrt(np.maximum(moved, 1) / count), size * count**0.5)
-        size = np.maximum(size, np.where(differs, _smallest_difference(answers), 0.0))
+        if self.apart:
+            size = np.maximum(size, np.where(differs, _smallest_difference(answers), 0.0))
         return self._filled(size, unit * np.where(differs, spread, 0.0))
 
     def _filled(self, size: Vector, spread: Vector) -> tuple[Vector, Vector]:
@@ -208,7 +215,8 @@ def _score(way: Chosen, halves: tuple[PilotPairs, ...], norm: str) -> tuple[floa
             moved = np.ldexp(moved, -shape.exponents) @ np.ldexp(shape.entries.T, -shape.bits)
             noise = shape.covariance
         costs = np.sqrt([np.sum(metric * noise), np.trace(noise)])
-        errors.append(np.outer(np.asarray(sizes(norm, moved)), costs))
+        gaps = np.maximum(np.asarray(sizes(norm, moved)), shape.floor(fitted.floor or 0.0))
+        errors.append(np.outer(gaps, costs))
     pooled = np.sort(np.concatenate(errors), axis=0)
     own, together = pooled[-max(2, len(pooled) // _LARGEST_GAPS) :].mean(axis=0).tolist()
     return own, together

@@ -45,11 +45,23 @@ class Shape:
     powers: tuple[int, ...] = ()
     lower: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Refuse a matrix that has no inverse or cannot be multiplied exactly: it may come from a store."""
+        if not self.lower:
+            return
+        d, entries = len(self.powers), self.lower
+        if len(entries) != d * (d + 1) // 2 or max(map(abs, entries)) >= _LARGEST:
+            raise ValueError("It is not a triangular matrix of small integers.")
+        if any(entries[at * (at + 3) // 2] <= 0 for at in range(d)):
+            raise ValueError("Its diagonal is not positive.")
+
     @classmethod
     def of(cls, encoded: Sequence[int]) -> Self:
         """Return the shape that was encoded as a list of integers."""
         if not encoded:
             return cls()
+        if not 0 < encoded[0] < len(KINDS):
+            raise ValueError(f"{encoded[0]} is no kind of shape.")
         kind, numbers = KINDS[encoded[0]], tuple(map(int, encoded[1:]))
         size = (math.isqrt(9 + 8 * len(numbers)) - 3) // 2 if kind == "matrix" else len(numbers)
         return cls(kind, numbers[:size], numbers[size:])
@@ -84,11 +96,10 @@ class Shape:
         inside = covariance / np.outer(sizes, sizes)
         units = np.ldexp(sizes / sizes.max(), -powers)  # between .7 and 1.5
         factor = np.linalg.cholesky(inside * np.outer(units, units))
-        inverse = np.linalg.inv(factor)[np.tril_indices(len(sizes))]
-        entries = np.rint(np.ldexp(inverse, _BITS)).astype(np.int64)
-        if np.abs(entries).max() >= _LARGEST:
+        entries = np.rint(np.ldexp(np.linalg.inv(factor)[np.tril_indices(len(sizes))], _BITS))
+        if not np.abs(entries).max() < _LARGEST:  # before they are integers, which would wrap around
             raise ValueError("The covariance is too close to a singular one.")
-        return cls("matrix", tuple(powers.tolist()), tuple(entries.tolist()))
+        return cls("matrix", tuple(powers.tolist()), tuple(entries.astype(np.int64).tolist()))
 
     @property
     def encoded(self) -> tuple[int, ...]:

@@ -198,6 +198,13 @@ def _facts(estimator: Any, form: Form, layout: list[Any]) -> list[Any]:
             generator.""") from None
 
 
+def refitted(structure: Structure, *data: Any) -> Any:
+    """Return the estimator of an output, which must be known by now, fitted to data from P."""
+    from sklearn.base import clone
+
+    return clone(structure.template.estimator).fit(*data)  # type: ignore[attr-defined]
+
+
 # -- making again --
 
 

@@ -8,6 +8,7 @@ import pytest
 from privatize import Gaussian, Laplace, estimate_sensitivity, plan, privatize, samplers
 from privatize.calibration.evaluators.choose import evaluator
 from privatize.calibration.pilot import Member, metric_of, pilot_size, pooled_pairs
+from privatize.errors import SettingsError
 from privatize.mechanisms.choosing import PilotPairs
 from privatize.mechanisms.shapes import NONE, Shape
 from privatize.outputs.describe import describe
@@ -119,3 +120,51 @@ def test_other_models_have_no_metric():
     found = describe(cluster.KMeans(2, n_init=1, random_state=0).fit(data))
     pairs = evaluator(lambda d: d, n=50, sampler=sampler, norm=Gaussian().norm, seed=1)
     assert metric_of(found, pairs, 0) is None and metric_of(describe([1.0, 2.0]), pairs, 0) is None
+
+
+def test_features_that_the_function_makes_itself_have_no_metric():
+    """y would be taken for a feature: a regression on x and x² got 500 times too much noise."""
+    linear = pytest.importorskip("sklearn.linear_model", reason="scikit-learn is not installed (extra test)")
+
+    def draw(n, rng):
+        x = rng.uniform(-1, 1, (n, 2))
+        return x, x[:, 0] + rng.uniform(-1, 1, n)
+
+    P = samplers.from_function(draw)
+    for fit, known in ((lambda x, y: linear.Ridge().fit(x, y), True), (_squares, False)):
+        pairs = evaluator_of(fit, P)
+        pairs.evaluate((0, 1), pairs.learned)
+        assert (metric_of(pairs.known_structure, pairs, 0) is not None) == known
+
+
+def _squares(x, y):
+    from sklearn.linear_model import Ridge
+
+    return Ridge().fit(x**2, y)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_keys_that_come_in_any_order_keep_their_weights(seed):
+    """The weight of a count would be that of a mean, and its noise a million times too large."""
+
+    def facts(x):
+        found = {"count": 100.0 * (x > 0.5).sum(), "mean": float(x.mean())}
+        return found if x[0] < 0.5 else dict(reversed(found.items()))
+
+    mechanism = Laplace(scaled="relative")
+    found = privatize(epsilon=1, gamma=0.2, sampler=P, mechanism=mechanism, seed=seed, store=None)(facts)
+    scale = found.release(np.linspace(0, 1, 50)).scale
+    assert scale["count"] > 1000 * scale["mean"]
+
+
+def test_long_answers():
+    """Explicit weights would silently be none."""
+    with pytest.raises(SettingsError, match="at most 10,000"):
+        estimate_sensitivity(
+            lambda x: np.full(10_001, x[0]),
+            n=5,
+            sampler=P,
+            norm="l1",
+            plan=plan(0.5),
+            scaled=Laplace(scaled="total"),
+        )

@@ -54,7 +54,7 @@ def test_frames_are_frames():
     for each in (release.scale, release.expected_error, release.signal, function.error_at(100)):
         assert list(each.columns) == ["mean", "count"] and list(each.index) == [False, True]
         assert all(dtype.kind == "f" for dtype in each.dtypes)
-    assert release.scale["mean"].iloc[0] > 3 * release.scale["count"].iloc[0]
+    assert release.scale["mean"].iloc[0] > release.scale["count"].iloc[0]
 
 
 def test_what_has_no_noise_has_one_number():
@@ -74,6 +74,8 @@ def test_the_least_epsilon():
     """A user would pay more than is needed, or get a larger error than was asked for."""
     assert least_epsilon(lambda epsilon: 2 / epsilon, 4.0) == pytest.approx(0.5)
     assert least_epsilon(lambda epsilon: np.array([1.0, 2.0]) / epsilon, 4.0) == pytest.approx(0.5)
+    with pytest.raises(SettingsError, match="out of reach"):
+        least_epsilon(lambda epsilon: 1e170 / epsilon, 1.0)
     for wrong in (0, -1.0, np.nan, np.inf, True, "2"):
         with pytest.raises(SettingsError, match="not a distance"):
             least_epsilon(lambda epsilon: 1 / epsilon, wrong)

@@ -67,7 +67,7 @@ def test_a_warning_names_numbers_and_remedies():
     assert "all 2 numbers" in text and "It would take epsilon=" in text and "ask for fewer" in text
     wanted = float(text.split("It would take epsilon=")[1].split(",")[0])
     assert not warned(lambda: private(means, epsilon=1.1 * wanted).estimate(200))
-    assert warned(lambda: private(means, epsilon=0.8 * wanted).estimate(200))
+    assert warned(lambda: private(means, epsilon=0.6 * wanted).estimate(200))
     (text,) = warned(lambda: private(np.mean, epsilon=0.001).estimate(200))
     assert "the noise of the answer is" in text and "additive()" in text
     (text,) = warned(lambda: private(lambda d: np.histogram(d[:, 0], 20)[0], epsilon=0.01).estimate(200))

@@ -130,6 +130,25 @@ def test_a_floor_is_the_least_that_a_number_moves():
     assert choose(Laplace(scaled="relative"), pairs).powers == (0, -1)
 
 
+def test_a_floor_is_part_of_the_error():
+    """A floor, divided by a small weight, made the noise of a count 256 times as large as without weights."""
+    rng = np.random.default_rng(0)
+    steps = np.column_stack([rng.choice([-1.0, 0, 1], 48), 1e-5 * rng.normal(size=48)])
+    answers = np.column_stack([rng.binomial(100, 0.5, 48), 0.5 + 1e-4 * rng.normal(size=48)])
+    for kind in (Laplace, Gaussian):
+        shape = choose(kind(), PilotPairs(steps, answers, floor=1.0))
+        assert shape.floor(1.0) * shape.scales.max() <= 2 if shape.powers else True
+
+
+def test_what_is_only_spread_like_answers_has_no_steps():
+    """Counts by additive() would get noise for √(n/2) people."""
+    rng = np.random.default_rng(0)
+    steps = rng.choice([-1.0, 0, 1], (48, 2))
+    answers = 70 * rng.choice([-1.0, 0, 1], (48, 2))
+    assert PilotPairs(steps, answers).sizes[0].max() >= 70
+    assert PilotPairs(steps, answers, apart=False).sizes[0].max() < 2
+
+
 def test_the_default_metric_has_no_unit():
     """Euros or cents would decide which number gets less noise."""
     spread = np.array([2.0, 0.1, 30.0])
@@ -145,7 +164,8 @@ def test_the_default_metric_has_no_unit():
 
 def test_wrong_metrics_are_refused():
     """Noise would be divided by something that is no error."""
-    for wrong in ([[1.0, 2.0], [0.0, 1.0]], [[-1.0]], [[np.nan]], "no", [1.0, 2.0], [[1.0, 2.0], [2.0, 1.0]]):
+    asymmetric, negative = [[1.0, 2.0], [0.0, 1.0]], [[1.0, 2.0], [2.0, 1.0]]
+    for wrong in (asymmetric, negative, [[-1.0]], [[np.nan]], "no", [1.0, 2.0], [[0.0]], [[1j]], [["1"]]):
         with pytest.raises(SettingsError, match="symmetric matrix"):
             Gaussian(scaled="matrix", error=wrong)
     with pytest.raises(SettingsError, match="has no use with"):
@@ -155,6 +175,7 @@ def test_wrong_metrics_are_refused():
     own = Gaussian(scaled="matrix", error=np.eye(3))
     assert own == Gaussian(scaled="matrix", error=[[1, 0, 0], [0, 1, 0], [0, 0, 1]])
     assert hash(own) == hash(own) and "error=" in repr(own)
+    assert Gaussian(scaled="matrix", error=1e308 * np.eye(3)) == own
     assert private(mechanism=own).estimate(30).shape.kind == "matrix"
 
 

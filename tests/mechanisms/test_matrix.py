@@ -134,3 +134,18 @@ def test_it_is_for_the_gaussian_itself_and_few_numbers():
         Own(scaled="matrix")
     with pytest.raises(SettingsError, match="at most 128 numbers"):
         private(lambda d: np.tile(d.mean(axis=0), 65), Gaussian(scaled="matrix")).estimate(20)
+
+
+@pytest.mark.parametrize("times", [1.0, 1e40, 1e78, 1e150])
+def test_units_that_are_far_apart(times):
+    """At 1e78 entries of the matrix wrapped around, and two answers with a tiny gap were 8,000,000 apart."""
+
+    def far(x):
+        c, s = np.mean(x) - 0.5, -np.mean(np.sin(2 * np.pi * x))
+        return np.array([times * c, s, times * (c + 0.02 * s)])
+
+    function = private(far, Gaussian(), sampler=samplers.uniform(0, 1), gamma=0.2)
+    one, other = np.linspace(0, 1, 101), np.linspace(0, 1, 101)
+    one[50], other[50] = 0.5 + 2e-4, 0.5 - 2e-4
+    first, second = function.release(one), function.release(other)
+    assert abs(first.value[1] - second.value[1]) < 20 * first.scale[1]  # noise is not so large in 1e-40

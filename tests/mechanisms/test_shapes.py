@@ -64,3 +64,13 @@ def test_a_singular_covariance_is_refused():
     for wrong in (np.ones((2, 2)), np.zeros((2, 2)), np.full((2, 2), np.nan), np.diag([1.0, 0.0])):
         with pytest.raises((ValueError, np.linalg.LinAlgError)):
             Shape.matrix(wrong)
+
+
+def test_a_matrix_of_large_entries_is_refused():
+    """Products would not be exact, and answers near 0 would be told apart from their neighbours."""
+    apart = np.diag([1e160, 1.0, 1e160]) + 0.5e160 * np.array([[0, 0, 1], [0, 0, 0], [1, 0, 0]])
+    with pytest.raises((ValueError, np.linalg.LinAlgError)):
+        Shape.matrix(apart)  # powers of two are not below 2^-200, so entries would be
+    for wrong in ((2**22, 0, 1), (1, 0, 0), (-1, 0, 1), (1, 0)):
+        with pytest.raises(ValueError, match=r"triangular|diagonal"):
+            Shape("matrix", (0, 0), wrong)

@@ -16,7 +16,7 @@ from privatize.calibration.evaluators.base import LARGEST, Evaluator, Function, 
 from privatize.calibration.evaluators.unchanged import Options, Unchanged
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.neighbours import Pair
-from privatize.calibration.norms import Norm, Vector, slack_of
+from privatize.calibration.norms import Norm, Vector
 from privatize.data.persons import as_passed
 from privatize.errors import NotReproducibleError, OutputError
 from privatize.execution.job import CauseKind, Span, SpanResult
@@ -130,12 +130,12 @@ class JointNorm(Norm):
 
     def slack(self, a: Any, b: Any) -> float:
         """Return by how much rounding may change the joint gap."""
-        places = zip(self._places, self._weights, strict=True)
-        return max(float(slack_of(a[place], b[place]) / weight) for place, weight in places)
+        places = zip(self._norms, self._places, self._weights, strict=True)
+        return max(float(norm.slack(a[place], b[place]) / weight) for norm, place, weight in places)
 
     def of(self, at: int, a: Vector, b: Vector) -> tuple[float, float, float]:
         """Return one function's own gap, by how much rounding may change it, and its weight."""
-        return self._norms[at].gap(a, b), slack_of(a, b), float(self._weights[at])
+        return self._norms[at].gap(a, b), self._norms[at].slack(a, b), float(self._weights[at])
 
 
 @dataclass(kw_only=True, eq=False)
