@@ -29,7 +29,7 @@ def release(value, noise="laplace", scale=1.0, **changes):
         "delta": 0.0,
         "gamma": 0.1,
         "average_gamma": 2 / 21,
-        "sensitivity": float(np.max(scale)),
+        "sensitivity": 1.0,
         "mechanism": "Laplace" if noise == "laplace" else "Gaussian",
         "n": 10,
         "m": 20,
