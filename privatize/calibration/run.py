@@ -11,7 +11,7 @@ import numpy as np
 
 from privatize.calibration import capacity
 from privatize.calibration.checks import check_drift, check_each, check_sums
-from privatize.calibration.evaluators.base import ANSWERS, MOST_NUMBERS, Evaluator
+from privatize.calibration.evaluators.base import ANSWERS, MOST_NUMBERS, Evaluator, answer
 from privatize.calibration.evaluators.joint import JointEvaluator
 from privatize.calibration.evaluators.summed import SummedEvaluator
 from privatize.calibration.norms import Vector
@@ -250,7 +250,7 @@ class Run:
         again = [] if len(self.answers) >= _FEW else np.flatnonzero(np.isfinite(self.known))[:_FEW].tolist()
         for index in (at for at in again if at not in self.answers):
             with contextlib.suppress(Exception):  # without it the estimate is what it is
-                self.answers[index] = evaluator.answer(index)
+                self.answers[index] = answer(evaluator, index)
         return Spread.of(self.answers, evaluator.known_structure)
 
     def first_cause(self) -> str:

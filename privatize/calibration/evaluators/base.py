@@ -256,20 +256,9 @@ class Evaluator:
                 self._check_repeats(a, again, rng)
         if not gap <= LARGEST:
             return self.note(index, "not_finite", _NOT_FINITE)
-        if self.wants_answer(index):
+        if wants_answer(self, index):
             self.answers[index] = np.atleast_1d(a)
         return gap
-
-    def wants_answer(self, index: int) -> bool:
-        """Tell whether the answer on a pair is kept, to show how far answers are spread."""
-        number, rest = divmod(index, self.answers_every)
-        return not rest and number < self.answers_most and self.known_structure.size <= MOST_NUMBERS
-
-    def answer(self, index: int) -> Vector:
-        """Return the flat output on the first dataset of one pair, which is known to work."""
-        with rng_guard(self.s0) as rng, collected_warnings(self.warned):
-            data = self.pairs.neighbours(*self.pairs.pair_at(index))[0]
-            return np.atleast_1d(self.evaluated(data, rng))
 
     def both(self, pair: Pair, rng: rng_guard, reseed: bool = True) -> tuple[Any, Any]:
         """Evaluate the function on both neighbours, each with the public seed, and return flat outputs."""
@@ -378,6 +367,19 @@ class PairedEvaluator(Evaluator):
         if one is other and not isinstance(one, int | float | np.generic):
             raise _SharedOutput
         return found
+
+
+def wants_answer(evaluator: Evaluator, index: int) -> bool:
+    """Tell whether the answer on a pair is kept, to show how far answers are spread."""
+    number, rest = divmod(index, evaluator.answers_every)
+    return not rest and number < evaluator.answers_most and evaluator.known_structure.size <= MOST_NUMBERS
+
+
+def answer(evaluator: Evaluator, index: int) -> Vector:
+    """Return the flat output on the first dataset of one pair, which is known to work."""
+    with rng_guard(evaluator.s0) as rng, collected_warnings(evaluator.warned):
+        data = evaluator.pairs.neighbours(*evaluator.pairs.pair_at(index))[0]
+        return np.atleast_1d(evaluator.evaluated(data, rng))
 
 
 def flattened(value: Any, structure: Structure, *, number: bool) -> Any:

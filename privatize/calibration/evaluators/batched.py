@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.calibration.evaluators.base import Evaluator
+from privatize.calibration.evaluators.base import Evaluator, wants_answer
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.neighbours import Stack
 from privatize.calibration.norms import Vector
@@ -100,7 +100,7 @@ class BatchedEvaluator(Evaluator):
             self.coordinate_gaps |= {start + i: step for i, step in enumerate(steps)}
         gaps = self.finite(self.norm.gaps(steps), start)
         for at in range(count):
-            if self.wants_answer(start + at) and gaps[at] < math.inf:
+            if wants_answer(self, start + at) and gaps[at] < math.inf:
                 self.answers[start + at] = a[at].copy()
         return gaps
 
