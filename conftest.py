@@ -16,6 +16,7 @@ os.environ["PRIVATIZE_STORE"] = ""  # tests remember nothing on disk unless they
 
 # It cannot be imported without scikit-learn.
 _NEED_SKLEARN = ["privatize/sklearn.py", "privatize/function/private_estimator.py"]
+_NEED_SKLEARN += ["privatize/function/predictions.py"]
 collect_ignore = _NEED_SKLEARN if find_spec("sklearn") is None else []
 
 

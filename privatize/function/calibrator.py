@@ -26,6 +26,7 @@ from privatize.function.advice import REACHABLE, UNSTEADY
 from privatize.function.box import Box
 from privatize.function.question import Definition, Question
 from privatize.function.settings import Settings
+from privatize.function.signal import warn_uninformative
 from privatize.function.template import Template
 from privatize.identity.change_guard import ChangeGuard, guard
 from privatize.identity.encoder import PrivateReachable
@@ -84,6 +85,7 @@ class Calibrator:
         self._met: dict[tuple[Any, ...], weakref.ref[Any]] = {}  # functions and objects, by short names
         # By ids of settings and samplers. The values refer to these objects, so that no id is used again.
         self._templates: dict[tuple[int, str | None], Template] = {}
+        self._told: dict[tuple[int, int], Any] = {}
         self._widened: dict[tuple[int, int], tuple[Sensitivity, Any, Sensitivity]] = {}
         self._constrained: dict[tuple[int, int], tuple[Structure, Any]] = {}
         self._under: dict[tuple[int, int], tuple[Settings, Any, Settings]] = {}
@@ -140,8 +142,16 @@ class Calibrator:
 
     def recall(self, asked: Question, box: Box | None = None) -> Estimate:
         """Return the estimate for a question, or make it. It must not depend on the data in the box."""
-        estimate, fit = self._recalled(asked, box), asked.settings.fit
-        found = estimate.sensitivity
+        estimate, settings = self._fitted(asked, self._recalled(asked, box)), asked.settings
+        at = id(estimate.sensitivity), id(settings)  # of objects that the values keep alive
+        if at not in self._told:  # once for each promise
+            put(self._told, at, (estimate.sensitivity, settings))
+            warn_uninformative(asked.definition.name, settings, estimate.sensitivity)
+        return estimate
+
+    def _fitted(self, asked: Question, estimate: Estimate) -> Estimate:
+        """Return an estimate as a check of P has widened it, if there was one."""
+        found, fit = estimate.sensitivity, asked.settings.fit
         if asked.settings.constraints is not None:
             self._check_constraints(asked, found.structure)
         if fit is None or not isinstance(found, Sensitivity):
@@ -198,7 +208,7 @@ class Calibrator:
             version = settings.version or ""
             holds = functools.partial(_holds, facts, version, identity_of(facts, version=version))
             found = self._unremembered(asked)
-            asked.warn(found)
+            asked.warn_fragile(found)
             return Estimate(found, None, holds), holds()
         holds = functools.partial(_holds, facts, settings.version, key)
         at = key, settings.plan or asked.bound, settings.min_sensitivity, settings.store
@@ -215,7 +225,7 @@ class Calibrator:
         unchanged = holds()
         if unchanged:
             put(self.memory, at, known)
-            asked.warn(known)  # once in a process, as long as it is in memory
+            asked.warn_fragile(known)  # once in a process, as long as it is in memory
         elif store is not None:
             _Writer(store)(store.forget, key)
         return Estimate(known, charged, holds), unchanged

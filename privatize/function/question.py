@@ -29,7 +29,6 @@ from privatize.function.advice import Advice
 from privatize.function.binding import Binding, Call
 from privatize.function.recursion import RecursionGuard
 from privatize.function.settings import KeySettings, Settings
-from privatize.function.signal import warn_uninformative
 from privatize.function.strength import proven_bound
 from privatize.function.template import Template
 from privatize.identity.fingerprint import identity_of
@@ -237,11 +236,10 @@ class Question:
         """Whether the estimate gets a stress test. A member of a family of P does not."""
         return self.member is None and bool(configured("stress", True))
 
-    def warn(self, found: Sensitivity | ProvenBound) -> None:
-        """Warn if a stress test shows that an estimate hangs on P, or if its noise hides the answer."""
+    def warn_fragile(self, found: Sensitivity | ProvenBound) -> None:
+        """Warn if a stress test has shown that an estimate hangs on an assumption of P."""
         if self.stress and isinstance(found, Sensitivity):
             warn_fragile(self.definition.name, found.n, found.stress)
-        warn_uninformative(self.definition.name, self.settings, found)
 
     def pilot(self, seed: int, s0: int, count: int) -> PilotPairs | None:
         """Return what some pairs have shown that decide how noise is divided; None for one number."""

@@ -40,6 +40,7 @@ class Gaussian(BaseMechanism):
     --------
     >>> round(Gaussian().scale(1.0, 1.0, 1e-6), 3)
     4.225
+    >>> import numpy as np
     >>> Gaussian().norm(np.array([3.0, -4.0]))
     5.0
     """

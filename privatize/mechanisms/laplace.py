@@ -30,6 +30,7 @@ class Laplace(BaseMechanism):
 
     Examples
     --------
+    >>> import numpy as np
     >>> Laplace().norm(np.array([3.0, -4.0]))
     7.0
     >>> Laplace().scale(2.0, 0.5, 0.0)

@@ -219,8 +219,7 @@ def test_a_function_that_works_is_not_refused(value, given):
 
 def test_models_are_left_to_themselves():
     """A function of numbers would get a model, or a model beside numbers would be spoiled."""
-    from sklearn.linear_model import Ridge
-
+    Ridge = pytest.importorskip("sklearn.linear_model").Ridge
     value = {"model": Ridge().fit([[1.0], [2.0]], [1.0, 2.0]), "se": A([-1.0])}
     for given in ("positive", {"model": "positive"}, {"model": lambda model: model}):
         with pytest.raises(SettingsError, match="made valid by itself"):
