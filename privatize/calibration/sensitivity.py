@@ -289,6 +289,7 @@ class Sensitivity(Shown):
             "sensitivity": f"{self.value:.6g} ({self.norm})",
             "known bound": known and f"{known:.6g}: the estimate is {self.value / known:.3g} times that",
             "noise is divided": "" if self.shape.kind == "none" else f"scaled={self.shape.kind!r}",
+            "the same for all datasets": self.spread and self.spread.constant(self.structure.names()),
             "records": f"n={self.n:,}",
             "from": f"gap k={self.k:,} of m={self.m:,} sampled pairs",
             "holds for all but": share,

@@ -10,6 +10,7 @@ from privatize.calibration.norms import Vector
 from privatize.outputs.structure import Structure
 
 _ROUNDING = 1e-9  # relative differences that may come from rounding
+_NAMED = 5  # numbers that are named
 _FEW = 20  # integers that take at most so many values in all may be labels
 
 
@@ -53,6 +54,20 @@ class Spread:
         """Return the signal: the spread of each number over the standard deviation of its noise."""
         with np.errstate(all="ignore"):
             return np.asarray(np.nan_to_num(self.deviations / noise, nan=0.0, posinf=np.inf))
+
+    def constant(self, names: list[str]) -> str:
+        """Say which numbers were the same on all datasets: it is not known how much noise they need.
+
+        Examples
+        --------
+        >>> Spread(np.array([0.0, 1.5]), 64).constant(["diagonal", "other"])
+        'diagonal: it gets the noise of a number that moves far'
+        """
+        found = [names[at] for at in np.flatnonzero(self.deviations == 0).tolist()]
+        if not found or len(found) == len(names):
+            return ""
+        some = ", ".join(found[:_NAMED]) + (", ..." if len(found) > _NAMED else "")
+        return f"{some}: {'they get' if len(found) > 1 else 'it gets'} the noise of a number that moves far"
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON."""

@@ -89,3 +89,11 @@ def test_families_and_json():
 def test_long_answers_are_not_kept():
     """An answer of millions of numbers would be held in memory 64 times, and stored."""
     assert private(lambda x: np.full(10_001, x.mean()), store=None, gamma=0.3).estimate(20).spread is None
+
+
+def test_numbers_that_are_always_the_same_are_named():
+    """A user would not know why the diagonal of a correlation matrix gets noise."""
+    found = private(lambda x: {"mean": x.mean(), "one": 1.0}, store=None).estimate(30)
+    assert dict(found.card().rows)["the same for all datasets"].startswith("one: it gets the noise")
+    both = private(lambda x: [x.mean(), x.max()], store=None).estimate(30)
+    assert "the same for all datasets" not in dict(both.card().rows)
