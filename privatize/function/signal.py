@@ -67,7 +67,7 @@ def in_words(settings: Settings, found: Any) -> str:
     which = f"{count} ({some})" if size > 1 else "the answer"
     signal: Any = signal_of(settings, found)
     worst = float(signal[at].min(where=signal[at] > 0, initial=1.0))
-    much = f"{'up to ' if len(at) > 1 else ''}{figure(1 / worst, 2)} times as large as"
+    much = f"{'up to ' if len(at) > 1 else ''}{figure(min(1 / worst, 1e300), 2)} times as large as"
     moving = [each for each in at if signal[each] > 0]
     return f"""the noise of {which} is {much if worst < 1 else "larger than"} what answers differ by from one
         dataset of P to the next, so {"they say" if len(at) > 1 else "it says"} little more than P does.
@@ -85,7 +85,7 @@ def _remedies(settings: Settings, found: Any, at: list[int], worst: float) -> st
     epsilon = _epsilon_for(settings, found, at) if at else math.inf
     if epsilon < 1000:
         helps.append(f"epsilon={figure(epsilon, 2)}")
-    many = found.n / worst**2
+    many = found.n / worst / worst
     if at and many < 1e9:
         helps.append(f"about {figure(many, 2)} records, if it behaves as an average does")
     text = f"It would take {', or '.join(helps)}. " if helps else ""

@@ -146,3 +146,10 @@ def test_reports_cards_and_the_command_line(tmp_path):
         card = noisy.release(DATA).card()
     assert "times as large as what answers differ by" in page.read_text()
     assert "below 1 it says little more than P does" in dict(card.rows)["signal"]
+
+
+@pytest.mark.parametrize("floor", [1e-300, 1e100, 1e250, 1e300])
+def test_noise_of_any_size(floor):
+    """A floor of 1e250 ended in a division by zero, and one of 1e170 in an endless loop."""
+    texts = warned(lambda: private(means, min_sensitivity=floor).estimate(50))
+    assert texts or floor < 1
