@@ -126,7 +126,7 @@ def ask(patients: Sealed, questions: dict[str, Any]) -> None:
     print(f"{patients}\n{HOSPITAL}\n")
     print("before anything is asked: each number is within ± this, 19 times out of 20")
     for title, question in questions.items():
-        print(f"  {title:24} ± {question.error_at(n):.3g}")
+        print(f"  {title:24} ± {np.asarray(question.error_at(n)).max():.3g}")
     for title, question in questions.items():
         show(title, question.release(patients))
     print(f"\n{HOSPITAL}\none question too many:")

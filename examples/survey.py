@@ -51,7 +51,7 @@ def plan(ask: Any) -> None:
     print(f"another, so the table moves by {moves:g}: under P, and for any other people, too.\n")
     print("epsilon   each count is within, 19 times out of 20")
     for epsilon in (0.1, 0.25, 0.5, 1.0, 2.0):
-        print(f"{epsilon:7g}   ± {ask.error_at(N, epsilon=epsilon):g}")
+        print(f"{epsilon:7g}   ± {np.asarray(ask.error_at(N, epsilon=epsilon)).max():g}")
     print(f"What would ± 5 take? epsilon={ask.epsilon_for(N, error=5):.3g}.")
 
 

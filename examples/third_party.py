@@ -245,6 +245,13 @@ def from_networkx(private: Callable[..., Any]) -> Iterator[Row]:
         yield what, list(function(data).values())[:3], list(release.value.values())[:3], release
 
 
+def largest(scale: Any) -> float:
+    """Return the largest scale of an answer's numbers, whatever its form."""
+    if isinstance(scale, dict):
+        return max(map(largest, scale.values()))
+    return float(np.max(np.asarray(scale)))
+
+
 def text(value: Any) -> str:
     """Return numbers for a column of the table."""
     return " ".join(f"{number:.4g}" for number in np.atleast_1d(value))
@@ -270,7 +277,7 @@ def main(quick: bool) -> None:
             print(f"{' and '.join(missing)} not installed: {rows.__name__} is left out")
             continue
         for what, raw, answer, release in rows(private):
-            noise = f"{release.sensitivity:11.4g} {release.scale:11.4g}"
+            noise = f"{release.sensitivity:11.4g} {largest(release.scale):11.4g}"
             print(f"{what:36} {text(raw):26} {text(answer):26} {noise}")
 
 

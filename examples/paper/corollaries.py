@@ -131,7 +131,7 @@ def run(quick: bool) -> dict[str, Any]:
     released = np.array([center(points) for _ in range(repeats)])
     sigma = center.estimate(N).value * math.sqrt(2 * math.log(1.25 / DELTA)) / center.settings.epsilon
     off = (released - points.mean(axis=0)) / sigma
-    least = center.replace(mechanism=Gaussian()).release(points).scale
+    least = float(center.replace(mechanism=Gaussian(scaled="none")).release(points).scale[0])
     found["gaussian"] = {
         "values": released[:500].round(6).tolist(),
         "truth": points.mean(axis=0).tolist(),
