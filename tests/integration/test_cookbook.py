@@ -46,7 +46,7 @@ def test_the_page_has_every_way_to_ask(script):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["groups", "survival"])
+@pytest.mark.parametrize("name", ["survival"])
 def test_errors_are_those_of_the_page(script, name):
     """Somebody would choose a way to ask by figures that are no longer true.
 
