@@ -109,7 +109,8 @@ def learn_shape(
             return Shape(), None
         # If all pairs failed, the calibration itself will report why.
         pooled = chosen(mechanism, found) if len(found.steps) else Shape()
-        order = found.structure
+        # Without it the calibration looks for rounding noise itself, and widens the estimate.
+        order = None if found.rounding_noise else found.structure
     agreed = pooled if memory is None else Shape.of(memory.agree(list(pooled.encoded)))
     return agreed, order if agreed == pooled else None
 
@@ -140,7 +141,7 @@ def pilot_pairs(
     answers: dict[int, Vector] = {}
 
     def take(result: SpanResult) -> None:
-        pilot.learn(result.structure)
+        pilot.learn(result.structure, result.rounding_noise)
         steps.update(result.coordinate_gaps)
         answers.update(result.answers)
 
@@ -160,7 +161,7 @@ def pilot_pairs(
     rows = [np.array([each[at] for at in worked]).reshape(len(worked), size) for each in (steps, answers)]
     metric = None if pilot.structure is None or not worked else metric_of(pilot.structure, pilot, worked[0])
     steps_apart = not isinstance(pilot, SummedEvaluator)
-    return PilotPairs(rows[0], rows[1], metric, floor, pilot.structure, steps_apart)
+    return PilotPairs(rows[0], rows[1], metric, floor, pilot.structure, steps_apart, pilot.rounding_noise)
 
 
 def pooled_pairs(found: Sequence[PilotPairs]) -> PilotPairs:

@@ -73,6 +73,8 @@ class PilotPairs:
         The structure of the answer; None if numbers are in another order under the members of a family.
     apart : bool
         Whether two answers differ by entire steps. They do not if they are only spread as answers are.
+    rounding_noise : float
+        The largest difference by rounding that was seen between two evaluations of the same dataset.
     """
 
     steps: Matrix
@@ -81,6 +83,7 @@ class PilotPairs:
     floor: float | None = None
     structure: Any = None
     apart: bool = True
+    rounding_noise: float = 0.0
 
     def rescaled(self) -> "PilotPairs":
         """Return the same in another unit for all numbers, so that no square under- or overflows."""

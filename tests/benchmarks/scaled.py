@@ -1,6 +1,6 @@
 """How much noise each way to divide it makes, over `scaled="total"`: T8's nine functions, and others.
 
-python -m tests.benchmarks.scaled              # the tables of docs/noise.md: about five minutes
+python -m tests.benchmarks.scaled              # the table of docs/worth.md: about five minutes
 python -m tests.benchmarks.scaled --pilots 1   # one calibration of each
 """
 
