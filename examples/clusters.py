@@ -71,7 +71,7 @@ def main(quick: bool) -> None:
     }
     for name, needed, cluster in (("Dask", "distributed", dask), ("Ray", "ray", ray)):
         if find_spec(needed) is None:
-            print(f"{name} is not installed, so it is left out: pip install 'privatize[{name.lower()}]'")
+            print(f"{name} is not installed, so it is left out: pip install 'privatize-dp[{name.lower()}]'")
         else:
             places[f"{name}, two workers"] = cluster()
 

@@ -195,7 +195,7 @@ def adaptive(quick: bool) -> None:
 def main(quick: bool) -> None:
     """Print all tables."""
     if find_spec("dp_accounting") is None:
-        print("how many releases fit: needs dp-accounting, pip install 'privatize[accounting]'")
+        print("how many releases fit: needs dp-accounting, pip install 'privatize-dp[accounting]'")
     else:
         capacity()
     parts(quick)

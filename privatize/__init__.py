@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from privatize.function.people import People
     from privatize.reports.page import Report, report
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0"
 
 __all__ = ["Changed", "PrivateFunction", "Release", "Settings", "instrument", "privatize"]
 __all__ += ["Plan", "Sensitivity", "additive", "estimate_sensitivity", "plan", "sums", "transfer"]

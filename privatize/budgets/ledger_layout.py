@@ -95,8 +95,8 @@ def check(rows: list[tuple[Any, ...]]) -> None:
         raise LedgerError(f"The ledger is damaged: the version of its layout is {version!r}.")
     if version > VERSION:
         raise LedgerError(f"""The ledger has layout {version}, and this version of privatize knows layouts up
-            to {VERSION}: a later version has written it. Update privatize here too: pip install --upgrade
-            privatize.""")
+            to {VERSION}: a later version has written it. Update the library here too: pip install
+            --upgrade privatize-dp.""")
 
 
 def _migrate(run: Run, found: set[str], postgres: bool) -> None:

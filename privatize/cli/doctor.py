@@ -19,6 +19,7 @@ from privatize.config.policy import policy
 from privatize.errors import PolicyError, PrivatizeError
 from privatize.execution.choose import cores
 from privatize.execution.packaging.package import THREADS
+from privatize.identity.library import DISTRIBUTION
 from privatize.storage.database import Database, DatabaseError
 
 _EXTRAS = {
@@ -29,6 +30,7 @@ _EXTRAS = {
     "accounting": ("dp-accounting", "tight composition"),
     "sklearn": ("scikit-learn", "private estimators"),
     "completion": ("argcomplete", "completion in the shell"),
+    "opendp": ("opendp", "transformations of OpenDP"),
 }
 
 
@@ -44,7 +46,7 @@ def doctor(_: argparse.Namespace) -> Outcome:
         "python": platform.python_version(),
         "executable": sys.executable,
         "platform": platform.platform(),
-        "privatize": _version("privatize"),
+        "privatize": _version(DISTRIBUTION),
         "dependencies": _dependencies(broken),
         "cores": _cores(),
         "start_method": "spawn" if sys.platform == "win32" else "forkserver",
@@ -71,7 +73,12 @@ def _version(name: str) -> str | None:
 def _dependencies(broken: list[str]) -> dict[str, Any]:
     """Return the versions of required libraries, and the oldest versions that work."""
     facts: dict[str, Any] = {}
-    needed = metadata.requires("privatize") if _version("privatize") else None
+    needed = metadata.requires(DISTRIBUTION) if _version(DISTRIBUTION) else None
+    if _version("privatize"):
+        broken.append(
+            f"the distribution privatize is another project's, and is in the way of this one: "
+            f"pip uninstall -y privatize {DISTRIBUTION} && pip install {DISTRIBUTION}"
+        )
     for line in needed or ():
         found = re.match(r"([\w.-]+)\s*>=\s*([\w.]+)\s*$", line)
         if found is None:  # it belongs to an extra
@@ -98,7 +105,7 @@ def _extras() -> dict[str, Any]:
         version = _version(name)
         facts[extra] = {"library": name, "present": version is not None, "version": version, "for": purpose}
         if version is None:
-            facts[extra]["install"] = f"pip install 'privatize[{extra}]'"
+            facts[extra]["install"] = f"pip install '{DISTRIBUTION}[{extra}]'"
     return facts
 
 

@@ -243,7 +243,7 @@ def axes(ax: Any = None) -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise SettingsError("plot() needs matplotlib: pip install 'privatize[plot]'.") from None
+        raise SettingsError("plot() needs matplotlib: pip install 'privatize-dp[plot]'.") from None
     return plt.figure(figsize=(6, 4), layout="constrained").gca()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 LIBRARY = __name__.partition(".")[0]
+DISTRIBUTION = "privatize-dp"  # the package index has another project under the name of our package
 _ROOT = Path(__file__).parents[1]
 
 

@@ -30,6 +30,7 @@ from privatize.function.catalogue import Catalogue
 from privatize.function.private_function import PrivateFunction
 from privatize.function.signal import in_words
 from privatize.function.strength import words_of
+from privatize.identity.library import DISTRIBUTION
 from privatize.mechanisms import Bernstein, Exponential
 from privatize.mechanisms.weighted import weighted
 from privatize.outputs.structure import Number
@@ -38,7 +39,7 @@ from privatize.reports.catalogue_page import sections
 from privatize.samplers.families import Family
 
 _Known = Sensitivity | ProvenBound
-_LIBRARIES = ("privatize", "numpy", "scipy", "cloudpickle", "narwhals")
+_LIBRARIES = (DISTRIBUTION, "numpy", "scipy", "cloudpickle", "narwhals")
 _HEADS = ("", "when", "function", "data", "n", "epsilon", "delta", "gamma charged")
 _NUMBERS = ("{n:,}", "{epsilon:g}", "{delta:g}", "{charged:.4g}")
 _CHARGE = ("{number}", "{at:.16}", "{function}", "{dataset}", *_NUMBERS)  # what is shown of one charge
@@ -46,6 +47,13 @@ _MEANING: dict[type, str] = {
     Exponential: "the chosen response's score is within {} of the best one",
     Bernstein: "each value on the lattice is within ± {} of the raw one",
 }
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:  # it is run from its folder
+        return "(not installed)"
 
 
 @dataclass(frozen=True)
@@ -345,7 +353,7 @@ class _Subject:
 
     def reproduction(self, found: list[Estimate]) -> str:
         """Say what is needed to reproduce the estimates."""
-        versions = ", ".join(f"{name} {metadata.version(name)}" for name in _LIBRARIES)
+        versions = ", ".join(f"{name} {_version(name)}" for name in _LIBRARIES)
         rows = [
             ("versions", f"Python {platform.python_version()}, {versions}"),
             ("platform", f"{platform.system()} {platform.machine()}"),

@@ -246,7 +246,7 @@ class Database:
             import psycopg
         except ImportError:
             raise DatabaseError(
-                "PostgreSQL needs psycopg, which is not installed: pip install 'privatize[postgres]'."
+                "PostgreSQL needs psycopg, which is not installed: pip install 'privatize-dp[postgres]'."
             ) from None
         try:
             connection = psycopg.connect(self.url, autocommit=True, connect_timeout=10)

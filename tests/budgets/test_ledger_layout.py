@@ -236,7 +236,9 @@ class TestOtherVersions:
             lambda: open_budget("survey", old),
             budget.verify,
         ):
-            with pytest.raises(LedgerError, match=rf"layout {VERSION + 1}.*pip install --upgrade privatize"):
+            with pytest.raises(
+                LedgerError, match=rf"layout {VERSION + 1}.*pip install --upgrade privatize-dp"
+            ):
                 act()
         with contextlib.closing(sqlite3.connect(old)) as connection:
             assert connection.execute("SELECT charges FROM budgets WHERE name = 'survey'").fetchall() == [

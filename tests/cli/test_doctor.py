@@ -16,9 +16,18 @@ def test_doctor(app, run, facts):
     assert found["broken"] == [] and found["dependencies"]["numpy"]["version"] == np.__version__
     assert found["cores"]["used"] >= 1 and found["start_method"] in ("forkserver", "spawn")
     assert found["policy"]["file"] == str(app / "pyproject.toml")
-    assert set(found["extras"]) >= {"plot", "postgres", "dask", "ray", "accounting", "sklearn", "completion"}
+    assert set(found["extras"]) >= {
+        "plot",
+        "postgres",
+        "dask",
+        "ray",
+        "accounting",
+        "sklearn",
+        "completion",
+        "opendp",
+    }
     missing = [each for each in found["extras"].values() if not each["present"]]
-    assert all(each["install"].startswith("pip install 'privatize[") for each in missing)
+    assert all(each["install"].startswith("pip install 'privatize-dp[") for each in missing)
 
 
 @pytest.mark.parametrize("kind", ["store", "ledger"])
@@ -58,6 +67,14 @@ def test_doctor_knows_what_is_too_old(monkeypatch, facts, run):
         "scipy is not installed: pip install 'scipy>=1.11'",
     ]
     assert "numpy 1.25.9 TOO OLD (>= 1.26)" in run("doctor", code=1)[0]
+
+
+def test_doctor_finds_a_stranger_of_the_same_name(monkeypatch, facts):
+    """Somebody who installed `privatize` from the package index would have another project's files."""
+    true = doctor._version
+    monkeypatch.setattr(doctor, "_version", lambda name: "0.0.30" if name == "privatize" else true(name))
+    (message,) = facts("doctor", code=1)["broken"]
+    assert message.endswith("pip uninstall -y privatize privatize-dp && pip install privatize-dp")
 
 
 def test_doctor_with_a_policy_that_cannot_be_read(app, run, monkeypatch):

@@ -81,7 +81,7 @@ def test_ledgers_of_other_layouts(app, run, facts, wrong, monkeypatch):
     with contextlib.closing(sqlite3.connect(app / "old.db")) as connection:
         connection.execute("UPDATE ledger_layout SET version = 99")
         connection.commit()
-    assert "pip install --upgrade privatize" in wrong("ledger", "show", "--ledger", "old.db")
+    assert "pip install --upgrade privatize-dp" in wrong("ledger", "show", "--ledger", "old.db")
     monkeypatch.setenv("PRIVATIZE_LEDGER", str(app / "old.db"))
     assert "layout 99" in run("doctor", code=1)[1]
     monkeypatch.setenv("PRIVATIZE_LEDGER", "")

@@ -349,7 +349,7 @@ def test_without_matplotlib_the_error_has_a_remedy(monkeypatch, audited):
         Budget("b", epsilon=1, gamma=1, ledger="memory"),
     ]
     for each in things:
-        with pytest.raises(SettingsError, match=r"pip install 'privatize\[plot\]'"):
+        with pytest.raises(SettingsError, match=r"pip install 'privatize-dp\[plot\]'"):
             each.plot()
         assert each._repr_html_()  # it needs no matplotlib
 

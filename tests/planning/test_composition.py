@@ -247,7 +247,7 @@ def test_without_dp_accounting(monkeypatch):
     for name in ("dp_accounting", "dp_accounting.pld", "dp_accounting.rdp"):
         monkeypatch.setitem(sys.modules, name, None)
     name = f"tight {next(NUMBERS)}"
-    with pytest.raises(SettingsError, match=r"pip install 'privatize\[accounting\]'"):
+    with pytest.raises(SettingsError, match=r"pip install 'privatize-dp\[accounting\]'"):
         Budget(name, epsilon=1, delta=1e-6, gamma=1, composition="tight", ledger="memory")
     assert Budget(name, epsilon=1, delta=1e-6, gamma=1, ledger="memory").spent == (0, 0, 0)
 

@@ -403,7 +403,7 @@ def test_every_fact_is_on_the_page():
         "4 of 5 left",
         "staff",
         f"Python {platform.python_version()}",
-        f"privatize {package.__version__}",
+        f"privatize-dp {package.__version__}",
         f"numpy {np.__version__}",
         f"scipy {importlib.metadata.version('scipy')}",
         f"{estimate.seed} for pairs, {estimate.coin_seed} for generators",

@@ -1,0 +1,33 @@
+"""Formulas between dollar signs become MathML, which browsers show without a script or a font of ours."""
+
+import re
+from typing import Any
+
+import latex2mathml.converter
+
+# Code comes first, so that dollar signs in it are left alone.
+_PARTS = re.compile(
+    r"^```.*?^```|`[^`\n]+`|<!--.*?-->|(?<![\\$])\$\$(?P<block>[^$]+)\$\$|(?<![\\\w$])\$(?=\S)(?P<inline>[^$\n]+?)(?<=\S)\$(?![\w$])",
+    re.DOTALL | re.MULTILINE,
+)
+_formulas: list[str] = []
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Put a placeholder in the place of each formula, since Markdown would read its underscores and stars."""
+    _formulas.clear()
+
+    def placeholder(found: re.Match[str]) -> str:
+        block, inline = found["block"], found["inline"]
+        if block is None and inline is None:
+            return found[0]
+        display = "inline" if block is None else "block"
+        _formulas.append(latex2mathml.converter.convert((block or inline).strip(), display=display))
+        return f"FORMULA{len(_formulas) - 1}FORMULA"
+
+    return _PARTS.sub(placeholder, markdown)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Put the formulas into the page."""
+    return re.sub(r"FORMULA(\d+)FORMULA", lambda found: _formulas[int(found[1])], html)
