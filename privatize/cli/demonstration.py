@@ -3,31 +3,82 @@
 import argparse
 import math
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from privatize import samplers
 from privatize.cli.command import Argument, Outcome, command
+from privatize.cli.showing import one_line
+from privatize.config.policy import policy, without_policy
 from privatize.display.figures import amount
+from privatize.errors import PolicyError, SettingsError
 from privatize.function.private_function import privatize
+
+_N = 1000
+_NEXT = """
+Every call draws new noise, and every answer is charged its epsilon again.
+For means and counts, made-up neighbours from wide bounds are safe. For a classifier they must be like
+people, as they are here. With real people, learn that first: help(privatize.learn).
+
+Next:
+  python -m privatize demo --script mean.py                write a short script, and put your data into it
+  python -c "import privatize; help(privatize.privatize)"  read about all options of the decorator
+  python -m privatize --help                               see what else the command can do"""
+_SCRIPT = '''"""A private mean. Change the three lines that are marked, and run: python {name}"""
+
+import numpy as np
+
+from privatize import Budget, privatize, samplers, seal
+
+# CHANGE: your data, such as np.loadtxt("people.csv", delimiter=",", skiprows=1, usecols=0)
+ages = np.random.default_rng(0).normal(44, 16, 1000).clip(0, 100)
+# CHANGE: public bounds of a value. Do not look at the data for them.
+P = samplers.uniform(0, 100)
+# CHANGE: ledger="ledger.db", so that what was spent is remembered when this script ends
+budget = Budget("people", epsilon={most:g}, gamma={gamma:g}, ledger="memory")
+
+
+@privatize(epsilon={epsilon:g}, gamma={gamma:g}, sampler=P)
+def average(values):
+    return values.mean()
+
+
+people = seal(ages, name="people", version="1", budget=budget)  # only private functions can read it now
+release = average.release(people)
+print(release)
+print("between", *release.interval(0.95), "with 95% probability")
+print(budget)
+'''
 
 
 @command(
     "demo",
     Argument("--epsilon", type=float, default=1.0, help="privacy loss (default: 1)"),
     Argument("--gamma", type=float, default=0.05, help="share on which it may fail (default: 0.05)"),
+    Argument("--script", metavar="FILE", help="write a script with a private mean instead, to start from"),
 )
 def demo(given: argparse.Namespace) -> Outcome:
     """Privatize three functions of made-up people, and explain the numbers.
 
     privatize demo --epsilon 0.1
+    privatize demo --script mean.py
     """
-    n, epsilon, gamma = 1000, given.epsilon, given.gamma
+    with without_policy():  # which is about private data, and there is none
+        if given.script is not None:
+            return _written(given.script, given.epsilon, given.gamma)
+        found = _demonstrated(given.epsilon, given.gamma)
+    note = _exempted()
+    return Outcome(f"{found.text}\n\n{note}" if note else found.text, found.facts | {"policy": note or None})
+
+
+def _demonstrated(epsilon: float, gamma: float) -> Outcome:
     rng = np.random.default_rng()
-    ages = np.clip(rng.normal(44, 16, n), 0, 100)
-    people, bought = _customers(n, rng)
+    ages = np.clip(rng.normal(44, 16, _N), 0, 100)
+    people, bought = _customers(_N, rng)
     promise: dict[str, Any] = {"epsilon": epsilon, "gamma": gamma, "store": None, "seed": 1}
+    promise["workers"] = "inline"  # another process would read the policy
 
     @privatize(**promise, sampler=samplers.uniform(0, 100))
     def average_age(ages: Any) -> Any:
@@ -42,16 +93,9 @@ def demo(given: argparse.Namespace) -> Outcome:
         x = np.column_stack([people, np.ones(len(people))])
         return np.linalg.solve(x.T @ x / len(x) + 0.01 * np.eye(x.shape[1]), x.T @ bought / len(x))
 
-    intro = (
-        f"{n} made-up people. Each function first runs on public, synthetic neighbours: how far one person\n"
-        f"can move its answer (the sensitivity) sets the noise. The promise: if one person's record is\n"
-        f"replaced, no answer becomes more than e^{epsilon:g} = {_times(epsilon)} times as likely, "
-        f"on all\nbut a share gamma={gamma:g} of random neighbouring datasets. So it may fail for up to\n"
-        f"gamma*n = {gamma * n:g} of {n} people, in expectation."
-    )
-    lines = [intro]
+    lines = [_intro(epsilon, gamma)]
     shown = [
-        _show(lines, "the average age", average_age, (ages,), 100 / n),
+        _show(lines, "the average age", average_age, (ages,), 100 / _N),
         _show(lines, "how many people in each age group", age_groups, (ages,), 2.0),
         _show(lines, "a linear classifier: who buys?", train, (people, bought), None),
     ]
@@ -61,16 +105,51 @@ def demo(given: argparse.Namespace) -> Outcome:
         w = shown[2][name]
         right[name] = float(np.mean(np.sign(fresh @ w[:-1] + w[-1]) == label))
         lines.append(f"  {name + ' classifier is right':28s} {right[name]:.1%} of the time, on new people")
-    lines.append("\nEvery call draws new noise, and every call spends epsilon again.")
-    lines.append("For means and counts, made-up neighbours from wide bounds are safe. For a classifier they")
-    lines.append("must be like people, as they are here. With real people, learn that first, as in:")
-    lines.append("docs/quickstart.md, with a CSV of your own.")
-    facts = {"n": n, "epsilon": epsilon, "gamma": gamma, "functions": shown, "right": right}
-    return Outcome("\n".join(lines), facts)
+    facts = {"n": _N, "epsilon": epsilon, "gamma": gamma, "functions": shown, "right": right}
+    return Outcome("\n".join([*lines, _NEXT]), facts)
+
+
+def _intro(epsilon: float, gamma: float) -> str:
+    return (
+        f"{_N} made-up people. Each function first runs on public, synthetic neighbours: how far one person\n"
+        f"can move its answer (the sensitivity) sets the noise. The promise: if one person's record is\n"
+        f"replaced, no answer becomes more than e^{epsilon:g} = {_times(epsilon)} times as likely, "
+        f"on all\nbut a share gamma={gamma:g} of random neighbouring datasets. So it may fail for up to\n"
+        f"gamma*n = {gamma * _N:g} of {_N} people, in expectation."
+    )
 
 
 def _times(epsilon: float) -> str:
     return f"{math.exp(epsilon):.3g}" if epsilon < 700 else "more than 10^300"
+
+
+def _exempted() -> str:
+    """Say that the policy of this folder does not matter here, if there is one."""
+    try:
+        file = policy().file
+    except PolicyError as error:  # the demo needs none, but everything else does
+        return f"The policy of this folder is not needed here, but it cannot be used: {one_line(error)}"
+    if file is None:
+        return ""
+    return (
+        f"The policy in {file} is about private data,\nso it does not apply to these made-up people. "
+        f"It does to yours: python -m privatize check app/"
+    )
+
+
+def _written(file: str, epsilon: float, gamma: float) -> Outcome:
+    """Write a script to start from; never over a file."""
+    privatize(epsilon=epsilon, gamma=gamma, sampler=samplers.uniform(0, 1))(np.mean)  # refuses wrong ones
+    path = Path(file)
+    if not path.absolute().parent.is_dir():
+        raise SettingsError(f"--script {file}: there is no folder {path.parent}. Make it, or name another.")
+    try:
+        with path.open("x", encoding="utf-8") as script:
+            script.write(_SCRIPT.format(name=path.name, epsilon=epsilon, gamma=gamma, most=5 * epsilon))
+    except FileExistsError:
+        raise SettingsError(f"""--script {file}: it exists already, and is not overwritten. Name a new
+            file.""") from None
+    return Outcome(f"wrote {file}. Run it: python {file}", {"script": file})
 
 
 def _customers(n: int, rng: np.random.Generator) -> tuple[Any, Any]:

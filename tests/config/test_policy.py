@@ -7,7 +7,7 @@ import pytest
 
 from privatize import Budget, Catalogue, instrument, privatize, samplers, seal
 from privatize.config import policy as policy_module
-from privatize.config.policy import Policy, policy
+from privatize.config.policy import Policy, policy, without_policy
 from privatize.errors import PolicyError, SettingsError
 
 UNIT = samplers.uniform(0, 1)
@@ -55,6 +55,17 @@ def test_every_key(rule):
         sizes={"app:mean": [100, 1000]},
         file=folder / "pyproject.toml",
     )
+
+
+def test_the_exemption_ends(rule):
+    """After `privatize demo`, or an error in it, a program would go on without its policy."""
+    rule("max-epsilon = 0.5")
+    with without_policy():
+        assert policy() == Policy()
+    assert policy().max_epsilon == 0.5
+    with pytest.raises(ZeroDivisionError), without_policy():
+        raise ZeroDivisionError
+    assert policy().max_epsilon == 0.5
 
 
 def test_nearest_file(rule, monkeypatch):
