@@ -3,13 +3,15 @@
 import argparse
 import ast
 import contextlib
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from privatize.budgets.sealed import Sealed, carried
 from privatize.cli.command import Argument
-from privatize.cli.importing import find
+from privatize.cli.importing import find, listed
 from privatize.cli.showing import one_line
 from privatize.errors import ArgumentError, PrivatizeError, SettingsError
 from privatize.function.private_function import PrivateFunction
@@ -20,13 +22,15 @@ def _workers(text: str) -> int | str:
     return int(text) if text.lstrip("-").isdigit() else text
 
 
-_NAMED = "a private function: app.stats:mean, or app/stats.py:mean"
+_NAMED = "a private function: app.stats:mean, app/stats.py:mean, or a method, app.stats:Report.mean"
+_DATA = "sealed data whose P and number of records are used, for a function that has no P of its own"
 _SET = "another argument of the function; a Python literal, or else a string (may be repeated)"
 _WORKERS = "number of processes, 'inline' or 'ray' (default: decided by speed)"
 SET = Argument("--set", action="append", default=[], metavar="NAME=VALUE", help=_SET)
 REPORT = Argument("--report", metavar="FILE", help="write a page (HTML) as well")
 ARGUMENTS = (
     Argument("function", metavar="module:function", help=_NAMED),
+    Argument("--data", metavar="module:data", help=_DATA),
     SET,
     Argument("--workers", type=_workers, metavar="W", help=_WORKERS),
     REPORT,
@@ -36,12 +40,13 @@ _REPORTING = ("audit", "budget", "known")
 
 @dataclass(frozen=True)
 class Call:
-    """A private function, its name, its other arguments, and the file for a report on it."""
+    """A private function, its name, its other arguments, the file for a report on it, and the data's n."""
 
     name: str
     function: PrivateFunction[..., Any]
     arguments: dict[str, Any]
     file: str | None
+    n: int | None = None
 
     @classmethod
     def of(cls, given: argparse.Namespace, own: Sequence[str] = ()) -> Self:
@@ -52,7 +57,17 @@ class Call:
             if name in own or (given.report and name in _REPORTING):
                 raise SettingsError(f"""--set {name}=... is ambiguous, because this command has a {name} of
                     its own: set it in Python, with functools.partial.""")
-        return cls(*find(given.function), arguments, given.report)
+        name, function = find(given.function)
+        data = None if given.data is None else find(given.data, Sealed)[1]
+        function = _with_p(name, function, given.data, data)
+        return cls(name, function, arguments, given.report, None if data is None else data.n)
+
+    def sizes(self, given: Sequence[int]) -> list[int]:
+        """Return the numbers of records: those given, or else the data's; refuse wrong ones."""
+        for n in given:
+            if n < 1:
+                raise SettingsError(f"-n {n} is not a number of records: it must be 1 or more.")
+        return list(dict.fromkeys(given)) or ([] if self.n is None else [self.n])
 
     @contextlib.contextmanager
     def explained(self) -> Iterator[None]:
@@ -74,6 +89,29 @@ class Call:
             return (f"no report was written: {one_line(error)}",)
         facts["report"] = self.file
         return ()
+
+
+def _with_p(
+    name: str, function: PrivateFunction[..., Any], where: str | None, data: Any
+) -> PrivateFunction[..., Any]:
+    """Return a function with the P of sealed data, if it has none of its own."""
+    needs = function.definition.proven is None and function.settings.sampler is None
+    if data is None:
+        if not needs:
+            return function
+        module = sys.modules.get(name.partition(":")[0])
+        known = [] if module is None else listed(module, Sealed)
+        there = [each for each, sealed, _ in known if carried(sealed)[0] is not None]
+        raise SettingsError(f"""{name} has no P of its own: its P comes with sealed data. Name that data:
+            --data {" or --data ".join(there) or "module:data"}.""")
+    if not needs:
+        why = "has a P of its own" if function.definition.proven is None else "needs no P"
+        raise SettingsError(f"{name} {why}, so the data is not needed. Leave --data {where} out.")
+    sampler = carried(data)[0]
+    if sampler is None:
+        raise SettingsError(f"""--data {where} has no P, and neither has {name}. Seal it with one,
+            seal(..., sampler=P), or pass sampler= to privatize().""")
+    return function.replace(sampler=sampler)
 
 
 def settings_of(strings: list[str]) -> dict[str, Any]:

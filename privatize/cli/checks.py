@@ -1,13 +1,14 @@
 """`privatize check`: check the private functions and catalogues of modules against the policy."""
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from privatize.budgets.sealed import Sealed, carried
 from privatize.cli.catalogues import state
 from privatize.cli.command import Argument, Outcome, command
-from privatize.cli.importing import exists, listed, modules
+from privatize.cli.importing import exists, find, listed, modules
 from privatize.cli.showing import columns, one_line
 from privatize.config.policy import Lenient, lenient, policy
 from privatize.display.figures import counted
@@ -33,18 +34,22 @@ class Finding:
         What breaks the policy, or is not remembered.
     catalogue : dict, optional
         If it is a catalogue: its name, questions, gamma and phase, and where it stands.
+    notes : tuple of str
+        What could not be checked. It is no problem.
     """
 
     function: str
     promise: str
     problems: tuple[str, ...]
     catalogue: dict[str, Any] | None = None
+    notes: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, Any]:
         """Return it as facts for JSON."""
         if self.catalogue is not None:
             return {"catalogue": self.function} | self.catalogue | {"problems": self.problems}
-        return {"function": self.function, "promise": self.promise, "problems": self.problems}
+        facts = {"function": self.function, "promise": self.promise, "problems": self.problems}
+        return facts | {"notes": self.notes}
 
 
 @command("check", Argument("targets", nargs="+", metavar="module-or-path", help="modules, files or folders"))
@@ -70,8 +75,9 @@ def examined(targets: Iterable[str]) -> list[Finding]:
     targets : iterable of str
         Names of modules, or paths.
     """
-    found: dict[int, Finding] = {}
+    functions: dict[int, tuple[str, Any, type | None]] = {}
     catalogues: dict[int, tuple[str, Catalogue]] = {}
+    data: dict[str, Sealed] = {}
     names: set[str] = set()
     listing = Lenient(True)
     before = lenient.set(listing)
@@ -79,33 +85,46 @@ def examined(targets: Iterable[str]) -> list[Finding]:
         for module in (module for target in targets for module in modules(target)):
             names.add(module.__name__)
             for name, function, owner in listed(module):
-                if id(function) not in found:
-                    found[id(function)] = _finding(name, function, owner)
+                functions.setdefault(id(function), (name, function, owner))
             for name, catalogue, _ in listed(module, Catalogue):
                 catalogues.setdefault(id(catalogue), (name, catalogue))
-        # At the end, because modules that were imported later may have added questions.
-        found |= {at: _declared(*each) for at, each in catalogues.items()}
+            data |= {name: sealed for name, sealed, _ in listed(module, Sealed)}
+        # At the end, because modules that were imported later may have added questions, or sealed data.
+        findings = [_finding(*each, data) for each in functions.values()]
+        findings += [_declared(*each) for each in catalogues.values()]
+        findings += _others(names, {finding.function for finding in findings}, data)
     finally:
         listing.active = False
         lenient.reset(before)
-    findings = list(found.values())
-    known = {finding.function for finding in findings}
-    for name in policy().sizes:
-        module_name = name.partition(":")[0]
-        if name not in known and (module_name in names or not exists(module_name)):
-            problem = "the policy's n names it, but there is no such private function"
-            findings.append(Finding(name, "", (problem,)))
     return findings
 
 
-def _finding(name: str, function: PrivateFunction[..., Any], owner: type | None) -> Finding:
+def _others(names: set[str], known: set[str], data: dict[str, Sealed]) -> Iterator[Finding]:
+    """Yield findings about what the policy's n names beside the functions that were found."""
+    for name in policy().sizes:
+        module_name = name.partition(":")[0]
+        if name in known or (module_name not in names and exists(module_name)):
+            continue
+        try:
+            _, function = find(name)  # a method of an object, say
+        except (PrivatizeError, ImportError) as error:
+            problem = f"the policy's n names it, but there is no such private function: {one_line(error)}"
+            yield Finding(name, "", (problem,))
+        else:
+            yield _finding(name, function, None, data)
+
+
+def _finding(
+    name: str, function: PrivateFunction[..., Any], owner: type | None, data: dict[str, Sealed]
+) -> Finding:
     settings, rules = function.settings, policy()
     delta = f", delta={settings.delta:g}" if settings.delta else ""
     budget = "" if settings.budget is None else f", budget {getattr(settings.budget, 'name', 'part')!r}"
     kind = mechanism_name(settings, function.definition.proven)
     words = words_of(settings, function.definition.proven)
     holds = f"differentially private {words}" if words else f"gamma={settings.gamma:g}"
-    promise = f"{kind}, epsilon={settings.epsilon:g}{delta}, {holds}{budget}"
+    law = ", P of the sealed data" if _without_p(function) else ""
+    promise = f"{kind}, epsilon={settings.epsilon:g}{delta}, {holds}{law}{budget}"
     problems = rules.problems(settings.epsilon, settings.delta, settings.gamma or 0.0, budget=True)
     if rules.require_catalogue and not words:
         problems.append("it is sampled and in no catalogue, and require-catalogue is set")
@@ -114,15 +133,56 @@ def _finding(name: str, function: PrivateFunction[..., Any], owner: type | None)
         problems.append(
             f"its estimates cannot be remembered: it depends on {unknown}, whose content cannot be compared"
         )
+    notes: list[str] = []
     for n in [] if unknown else rules.sizes.get(name, []):
         try:
-            fresh = function.remembers(n)
+            # By its name, so that a method has its object or class.
+            called = function if owner is None else find(name)[1]
+            _remembered(name, called, n, data, problems, notes)
         except PrivatizeError as error:
-            problems.append(f"n={n}: {error}")
-            continue
-        if not fresh:
+            problems.append(f"n={n}: {one_line(error)}")
+    return Finding(name, promise, tuple(problems), None, tuple(notes))
+
+
+def _without_p(function: PrivateFunction[..., Any]) -> bool:
+    """Tell whether the P of a function comes with the data that it is called with."""
+    return function.definition.proven is None and function.settings.sampler is None
+
+
+def _remembered(
+    name: str,
+    function: PrivateFunction[..., Any],
+    n: int,
+    data: dict[str, Sealed],
+    problems: list[str],
+    notes: list[str],
+) -> None:
+    """Add a problem if no estimate is remembered for n records, or a note if that is not known."""
+    if not _without_p(function):
+        if not function.remembers(n):
             problems.append(f"n={n}: no fresh estimate is remembered; call estimate({n})")
-    return Finding(name, promise, tuple(problems))
+        return
+    laws = {where: carried(sealed)[0] for where, sealed in data.items() if sealed.n == n}
+    known = {where: law for where, law in laws.items() if law is not None}
+    if not known:
+        notes.append(
+            f"n={n}: not checked, because P comes with the sealed data, and these modules have no sealed "
+            f"data with n={n} and a P"
+        )
+    elif not any(_fits(function, law, n) for law in known.values()):
+        where = " or ".join(known)
+        problems.append(
+            f"n={n}: no fresh estimate is remembered under the P of {where}; run privatize estimate {name} "
+            f"--data {next(iter(known))}"
+        )
+
+
+def _fits(function: PrivateFunction[..., Any], law: Any, n: int) -> bool:
+    """Tell whether an estimate is remembered under a P; not, if it is a P for another function."""
+    try:
+        return function.replace(sampler=law).remembers(n)
+    except PrivatizeError:
+        return False
 
 
 def _declared(name: str, catalogue: Catalogue) -> Finding:
@@ -148,7 +208,7 @@ def table(findings: list[Finding]) -> str:
     rows = []
     for finding in findings:
         rows.append(("FAILS" if finding.problems else "ok", finding.function, finding.promise))
-        rows += [("", "", problem) for problem in finding.problems]
+        rows += [("", "", line) for line in (*finding.problems, *finding.notes)]
     failed = sum(bool(finding.problems) for finding in findings)
     many = sum(finding.catalogue is not None for finding in findings)
     total = counted(len(findings) - many, "private function")

@@ -18,7 +18,7 @@ from privatize.mechanisms.exponential import Exponential
 from privatize.mechanisms.weighted import weighted
 from privatize.samplers.base import traits_of
 
-_N = "number of records (may be repeated; default: the policy's for this function)"
+_N = "number of records (may be repeated; default: the policy's for this function, or that of --data)"
 
 
 @command(
@@ -32,6 +32,7 @@ def estimate(given: argparse.Namespace) -> Outcome:
 
     privatize estimate app.stats:average_age -n 1000 -n 5000
     privatize estimate app/stats.py:histogram -n 1000 --set bins=10 --report histogram.html
+    privatize estimate app.stats:Report.total --data app.people:staff
     """
     call = Call.of(given)
     sizes = _sizes(given, call)
@@ -55,17 +56,14 @@ def estimate(given: argparse.Namespace) -> Outcome:
 
 
 def _sizes(given: argparse.Namespace, call: Call) -> list[int]:
-    """Return the numbers of records from the command line, or else from the policy, or else from P."""
-    for n in given.n or ():
-        if n < 1:
-            raise SettingsError(f"-n {n} is not a number of records: it must be 1 or more.")
+    """Return the numbers of records from the command line, or else from the policy, the data or P."""
     sampler = call.function.settings.sampler
     fixed = None if sampler is None else traits_of(sampler).size
-    sizes = given.n or policy().sizes.get(call.name) or ([] if fixed is None else [fixed])
+    sizes = call.sizes(given.n or policy().sizes.get(call.name) or ()) or ([] if fixed is None else [fixed])
     if not sizes:
         raise SettingsError(f"""How many records? Pass -n 1000, or put the number into the policy, in
             [tool.privatize]: n = {{"{call.name}" = [1000]}}.""")
-    return list(dict.fromkeys(sizes))
+    return sizes
 
 
 def _row(function: PrivateFunction[..., Any], n: int, arguments: dict[str, Any]) -> dict[str, Any]:

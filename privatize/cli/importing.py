@@ -3,6 +3,7 @@
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import operator
 import os
 import sys
@@ -27,7 +28,8 @@ _NOUNS: dict[type, tuple[str, str]] = {
 def find(name: str, kind: type = PrivateFunction) -> tuple[str, Any]:
     """Import a private function, a catalogue or sealed data by ``module:name`` or ``folder/file.py:name``.
 
-    Returns its name, as the policy and `check` call it, and the thing itself.
+    Returns its name, as the policy and `check` call it, and the thing itself. A method that is named by its
+    class, ``module:Class.method``, is that of an object, which the class makes without arguments.
     """
     noun, remedy = _NOUNS[kind]
     target, sign, path = name.rpartition(":")
@@ -46,7 +48,51 @@ def find(name: str, kind: type = PrivateFunction) -> tuple[str, Any]:
         raise SettingsError(f"{target} has no {path!r}. {known}")
     if not isinstance(thing, kind):
         raise SettingsError(f"{name} is a {type(thing).__name__}, not a {noun}: {remedy}.")
-    return _named(thing, f"{module.__name__}:{path}"), thing
+    found, owner = f"{module.__name__}:{path}", _owner(module, path, thing)
+    if owner is None:
+        return _named(thing, found), thing
+    last = path.rpartition(".")[2]
+    known = _named(thing, found) if last in vars(owner) else found  # an inherited one is another function
+    return known, getattr(_object(owner, name, module), last)
+
+
+def _owner(module: types.ModuleType, path: str, thing: Any) -> type | None:
+    """Return the class of a private method that is bound to no object; None for everything else."""
+    head, _, last = path.rpartition(".")
+    owner = _inside(module, head) if head else None
+    if not isinstance(owner, type) or not isinstance(thing, PrivateFunction):
+        return None
+    plain = inspect.getattr_static(owner, last, None) is thing  # neither @staticmethod nor @classmethod
+    place = getattr(thing, "__qualname__", "").rpartition(".")[0]
+    defined = place in (each.__qualname__ for each in owner.__mro__)  # a class may only list functions
+    return owner if plain and defined and thing.__get__(object(), owner) is not thing else None
+
+
+def _object(owner: type, name: str, module: types.ModuleType) -> Any:
+    """Make an object of a class, or say what is needed instead."""
+    target, _, path = name.rpartition(":")
+    last = path.rpartition(".")[2]
+    there = [each for each, value in vars(module).items() if isinstance(value, owner)]
+    how = f"Make one in the module, thing = {owner.__name__}(...), and pass {target}:thing.{last}."
+    if there:
+        how = f"Name one that the module has: {' or '.join(f'{target}:{each}.{last}' for each in there)}."
+    try:
+        parameters = inspect.signature(owner).parameters.values()
+    except (TypeError, ValueError):  # a class that does not tell
+        parameters = {}.values()
+    needed = [
+        each.name
+        for each in parameters
+        if each.default is each.empty and each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+    ]
+    if needed:
+        raise SettingsError(f"""{name} is a method, so it needs an object, and
+            {owner.__name__}({", ".join(needed)}) cannot be made without its arguments. {how}""")
+    try:
+        return owner()
+    except Exception as error:  # a user's class may raise anything
+        raise SettingsError(f"""{name} is a method, so it needs an object, and {owner.__name__}() raised
+            {type(error).__name__}: {error}. {how}""") from error
 
 
 def _inside(module: types.ModuleType | None, path: str) -> Any:

@@ -123,14 +123,59 @@ def test_check_sizes_of_a_missing_function(project):
 
 
 def test_check_sizes_without_p(project):
-    """If P comes with sealed data, the table says why the estimate cannot be looked up."""
+    """If P comes with sealed data that is somewhere else, that is said, and is no problem."""
     project(
         app="import numpy\nfrom privatize import privatize\n"
         "mean = privatize(epsilon=1, gamma=0.2)(numpy.mean)\n",
         pyproject='[tool.privatize]\nn = {"app:mean" = [40]}\n',
     )
     done = project.run("app")
-    assert done.returncode == 1 and "has no P" in done.stdout
+    assert done.returncode == 0 and "0 with problems" in done.stdout
+    assert "gamma=0.2, P of the sealed data" in done.stdout
+    assert "n=40: not checked, because P comes with the sealed data" in done.stdout
+
+
+SEALED = """
+import numpy as np
+from privatize import privatize, samplers, seal
+import app
+
+staff = seal(np.full(40, 0.5), name="staff", sampler=samplers.uniform(0, 1))
+table = seal(np.full((40, 2), 0.5), name="table", sampler=samplers.uniform([0, 0], [1, 1]))
+others = seal(np.full(30, 0.5), name="others")
+"""
+
+
+def test_check_sizes_with_sealed_data(project):
+    """A function whose P comes with the data would never be checked, or fail for want of a P."""
+    project(
+        app="from privatize import privatize\n@privatize(epsilon=1, gamma=0.2)\n"
+        "def mean(x):\n    return float(x.mean())\n",
+        people=SEALED,
+        pyproject='[tool.privatize]\nn = {"app:mean" = [30, 40]}\n',
+    )
+    done = project.run("app", "people")
+    assert done.returncode == 1 and "1 with problems" in done.stdout
+    remedy = "estimate app:mean --data people:staff"
+    assert f"under the P of people:staff or people:table; run privatize {remedy}" in done.stdout
+    assert "n=30: not checked" in done.stdout
+    made = project.run(command=("-m", "privatize", *remedy.split(), "-n", "40"))
+    assert made.returncode == 0, made.stderr
+    done = project.run("app", "people")
+    assert done.returncode == 0 and "n=40" not in done.stdout and "n=30: not checked" in done.stdout
+
+
+def test_a_call_with_sealed_data_is_what_check_looks_for(project):
+    """The command line would look under another key than calls do."""
+    project(
+        app="from privatize import privatize\n@privatize(epsilon=1, gamma=0.2)\n"
+        "def mean(x):\n    return float(x.mean())\n",
+        people=SEALED,
+        pyproject='[tool.privatize]\nn = {"app:mean" = [40]}\n',
+    )
+    done = project.run(command=("-c", "import app, people; app.mean(people.staff)"))
+    assert done.returncode == 0, done.stderr
+    assert project.run("app", "people").returncode == 0
 
 
 def test_check_from_python(rule, monkeypatch):

@@ -1,7 +1,11 @@
 """Private functions are found in the modules that are named, and in no others."""
 
+import sys
+
 import pytest
 
+from privatize.config import policy as policy_module
+from privatize.storage.estimates import open_store
 from tests.cli.projects import HEAD, MEAN, PACKAGE
 
 
@@ -108,3 +112,152 @@ def test_check_missing_targets(project, target):
     project(**PACKAGE)
     done = project.run(target)
     assert done.returncode == 2 and done.stderr.startswith("privatize: ")
+
+
+# --- methods -----------------------------------------------------------------------------------
+
+METHODS = (
+    HEAD
+    + """
+class Report:
+    def __init__(self, times=1):
+        self.times = times
+
+    @promise
+    def total(self, x):
+        return float(np.sum(x)) * self.times
+
+    @staticmethod
+    @promise
+    def static(x):
+        return float(np.mean(x))
+
+    @promise
+    @staticmethod
+    def static_inside(x):
+        return float(np.mean(x))
+
+    @classmethod
+    @promise
+    def klass(cls, x):
+        return float(np.mean(x))
+
+    @promise
+    @classmethod
+    def klass_inside(cls, x):
+        return float(np.mean(x))
+
+    class Inner:
+        @promise
+        def deep(self, x):
+            return float(np.mean(x))
+
+class Short(Report):
+    pass
+
+class Needy(Report):
+    def __init__(self, times, *more, **others):
+        super().__init__(times)
+
+class Alone(Needy):
+    pass
+
+class Raising(Report):
+    def __init__(self):
+        raise OSError("no such file")
+
+three, needy = Report(3), Needy(2)
+
+@promise
+def mean(x):
+    return float(np.mean(x))
+
+class Listed:
+    one = mean
+"""
+)
+
+
+@pytest.fixture
+def methods(tmp_path, monkeypatch):
+    """Write a module with methods, and make its folder the working one."""
+    (tmp_path / "methods.py").write_text(METHODS, encoding="utf-8")
+    (tmp_path / "pyproject.toml").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    monkeypatch.setenv("PRIVATIZE_STORE", str(tmp_path / "estimates.db"))
+    yield tmp_path
+    sys.modules.pop("methods", None)
+    open_store(str(tmp_path / "estimates.db")).database.close()
+
+
+FOUND = {
+    **{f"Report.{name}": f"Report.{name}" for name in ("total", "static", "static_inside", "klass")},
+    "Report.klass_inside": "Report.klass_inside",
+    "Report.Inner.deep": "Report.Inner.deep",
+    "three.total": "three.total",
+    "three.static": "Report.static",
+    "needy.total": "needy.total",
+    "Short.total": "Short.total",
+    "Short.static": "Report.static",
+    "Listed.one": "mean",
+}
+
+
+@pytest.mark.parametrize("path", FOUND)
+def test_methods_are_found_by_dotted_names(methods, facts, path):
+    """Methods could not be audited, or only those of objects that somebody made in the module."""
+    found = facts("audit", f"methods:{path}", "-n", "20", "--pairs", "50", "--releases", "0")
+    assert found["function"] == f"methods:{FOUND[path]}" and found["n"] == 20
+    (row,) = facts("estimate", f"methods.py:{path}", "-n", "20")["rows"]
+    assert row["remembered"]
+
+
+def test_a_method_has_the_object_that_is_named(methods, facts):
+    """The estimate would be that of another object."""
+
+    def rows(path):
+        return facts("estimate", f"methods:{path}", "-n", "20")["rows"]
+
+    ((one,), (three,), (two,)) = map(rows, ("Report.total", "three.total", "needy.total"))
+    assert len({one["seed"], three["seed"], two["seed"]}) == 3
+    assert three["sensitivity"] > 1.5 * one["sensitivity"]
+    module = sys.modules["methods"]
+    assert module.Report().total.remembers(20) and module.Report(3).total.remembers(20)
+
+
+def test_a_method_that_needs_an_object(methods, wrong):
+    """Nobody would know from "called without 'self'" what to pass."""
+    message = wrong("audit", "methods:Needy.total", "-n", "20")
+    assert "methods:Needy.total is a method, so it needs an object" in message
+    assert "Needy(times) cannot be made without its arguments" in message
+    assert message.endswith("Name one that the module has: methods:needy.total.\n")
+    message = wrong("estimate", "methods:Alone.total", "-n", "20")
+    assert message.endswith("Make one in the module, thing = Alone(...), and pass methods:thing.total.\n")
+    assert "Raising() raised OSError: no such file. Make one" in wrong(
+        "audit", "methods:Raising.total", "-n", "9"
+    )
+
+
+def test_sizes_of_methods(methods, run):
+    """Numbers of records could be in the policy for functions only."""
+    names = (
+        "Report.total",
+        "Report.klass",
+        "Report.klass_inside",
+        "Report.static",
+        "three.total",
+        "needy.total",
+    )
+    sizes = ", ".join(f'"methods:{name}" = [20]' for name in names)
+    (methods / "pyproject.toml").write_text(f"[tool.privatize]\nn = {{{sizes}}}\n", encoding="utf-8")
+    policy_module._read.clear()
+    out, _ = run("check", "methods", code=1)
+    assert out.count("n=20: no fresh estimate is remembered") == 6
+    for name in names:
+        run("estimate", f"methods:{name}")
+    out, _ = run("check", "methods")
+    assert "0 with problems" in out and "methods:three.total" in out
+    (methods / "pyproject.toml").write_text('[tool.privatize]\nn = {"methods:Needy.total" = [20]}\n')
+    policy_module._read.clear()
+    assert "Name one that the module has: methods:needy.total" in run("check", "methods", code=1)[0]
