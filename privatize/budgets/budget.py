@@ -285,7 +285,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         return Card(f"budget {self.name}", rows, note=note, shares=tuple(shares))
 
     def plot(self, ax: Any = None) -> Any:
-        """Plot how the budget was used up, answer by answer.
+        """Plot what was spent, answer by answer.
 
         Parameters
         ----------
@@ -299,7 +299,7 @@ epsilon=0.4 of 0.2 left (cap 1); ...
         return onto(self.chart(), ax)
 
     def chart(self) -> Chart:
-        """Return a chart of how the budget was used up, charge by charge."""
+        """Return a chart of what was spent, charge by charge."""
         return _spending(self.terms, self.ledger.history(self.name))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -343,7 +343,7 @@ def _amount(cost: Cost, note: str = "") -> Amount:
 
 
 def _spending(terms: Terms, history: list[dict[str, Any]]) -> Chart:
-    """Return the shares of a budget that were used up after each of its charges."""
+    """Return the shares of a budget that were spent after each of its charges."""
     shown = set(thin(len(history), 40 if terms.composition == "tight" else 300))
     totals: dict[tuple[str, str], Totals] = {}
     shares = {symbol: [(0.0, 0.0)] for symbol in _COLORS if getattr(terms.cap, symbol)}

@@ -108,12 +108,12 @@ def calibrate(given: argparse.Namespace) -> Outcome:
     _NAME,
     Argument("member", metavar="NAME", help="a function of the catalogue"),
     SET,
-    Argument("--epsilon", type=float, required=True, help="privacy loss of this answer"),
+    Argument("--epsilon", type=float, required=True, help="what is charged for this answer"),
     Argument("--delta", type=float, default=0.0, help="for mechanisms that need it (default: 0)"),
     Argument("--data", action="append", default=[], metavar="module:data", help=_DATA),
 )
 def ask(given: argparse.Namespace) -> Outcome:
-    """Ask a question of a declared catalogue, which spends epsilon, and print the private answer.
+    """Ask a question of a declared catalogue, charge epsilon for it, and print the private answer.
 
     privatize catalogue ask app.survey:questions share_above --set limit=40000 --epsilon 0.1
     """

@@ -160,11 +160,14 @@ def _history(budget: dict[str, Any]) -> str:
 
 
 def _charges(history: list[dict[str, Any]], symbols: list[str]) -> str:
-    """Return every charge as a line, without the columns in which all charges are as usual."""
+    """Return every charge as a line, without the columns in which all charges are as usual.
+
+    Gamma is what was charged of it: an estimate's gamma is charged once, and may be asked for often.
+    """
     usual = {"purpose": "answer", "part": "", "who": "", "promise": in_words("sampled", after_sampled=False)}
     unusual = [name for name, value in usual.items() if any(row[name] != value for row in history)]
     names = ["number", "at", "function", "dataset", "n", "mechanism", *symbols, *unusual]
-    table = [["no.", "at (UTC)", *names[2:]]]
+    table = [["no.", "at (UTC)", *(f"{name} charged" if name in symbols else name for name in names[2:])]]
     for row in history:
         shown = row | {"at": moment(row["at"]), "gamma": row["charged"], "dataset": row["dataset"] or "-"}
         shown["part"] = f"{row['partition']}: {row['part']}" if row["part"] else ""

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from privatize.cli.command import Argument, Command, Outcome, command
+from privatize.cli.importing import find
 from privatize.cli.reading import NotThere, reading
 from privatize.cli.showing import columns, hide, labelled, moment, one_line, place
 from privatize.display.figures import counted, duration
-from privatize.errors import SettingsError
+from privatize.errors import PrivatizeError, SettingsError
 from privatize.storage.database import DatabaseError
 from privatize.storage.estimates import Entry, Store
 from privatize.storage.places import store_place
@@ -79,11 +80,14 @@ def show_all(given: argparse.Namespace) -> Outcome:
     if not entries:
         return Outcome(_nothing(url), facts)
     rows = [("key", "function", "n", "pairs", "looks", "made (UTC)", "state")]
+    families = {key: _short(entry, entries) for entry in entries for key in _members(entry)}
     for entry in entries:
-        counts = (f"{entry['n']:,}", f"{entry['pairs']:,}", str(entry["looks"]))
-        known = (_short(entry, entries), _name(entry))
-        rows.append((*known, *counts, moment(entry["created"]), _state(entry)))
-    text = f"{columns(rows, right=(2, 3, 4))}\n{counted(len(entries), 'estimate')} in {place(url)}"
+        counts = (f"{entry['n']:,}", f"{_measured(entry):,}", str(entry["looks"]))
+        known, state = (_short(entry, entries), _name(entry)), _state(entry)
+        if state == "ready" and entry["key"] in families:  # of P: whether it is refused depends on all
+            state = f"member of {families[entry['key']]}"
+        rows.append((*known, *counts, moment(entry["created"]), state))
+    text = f"{columns(rows, right=(2, 3, 4))}\n{_counted(entries)} in {place(url)}"
     return Outcome(text, facts, 1 if any("damaged" in entry for entry in entries) else 0)
 
 
@@ -91,14 +95,41 @@ def _facts(entry: dict[str, Any]) -> dict[str, Any]:
     """Return facts about an entry for JSON."""
     facts = entry["facts"]
     found = {name: entry[name] for name in ("key", "label", "n", "seed", "created", "pairs", "looks")}
-    found |= {"function": facts.get("function"), "refused": bool(entry["failure"])}
+    found |= {"function": facts.get("function"), "refused": bool(entry["failure"]), "state": _state(entry)}
     found |= {"finished": int(facts.get("checked", 0)), "seconds": facts.get("seconds")}
     return found | ({"damaged": entry["damaged"]} if "damaged" in entry else {})
 
 
 def _state(entry: dict[str, Any]) -> str:
-    done = "ready" if entry["facts"].get("checked") else "unfinished"
-    return "damaged" if "damaged" in entry else "refused" if entry["failure"] else done
+    """Say what became of it: it is ready, a refused trial, unfinished or damaged, or ready for some plans."""
+    done, refused = bool(entry["facts"].get("checked")), len(entry["failure"])
+    if "damaged" in entry:
+        return "damaged"
+    if not done:
+        return "refused" if refused else "unfinished"
+    return f"ready, {refused} refused" if refused else "ready"
+
+
+def _members(entry: dict[str, Any]) -> list[str]:
+    """Return the keys of the members, of an estimate for a family of P."""
+    return [str(key) for key in entry["facts"].get("members", ())]
+
+
+def _counted(entries: list[dict[str, Any]], more: int = 0) -> str:
+    """Say how many estimates, refused trials and members of families there are; `more` are members, too."""
+    listed = {key for entry in entries for key in _members(entry)}
+    refused = sum(_state(entry) == "refused" for entry in entries)
+    members = sum(entry["key"] in listed and _state(entry) != "refused" for entry in entries)
+    others = len(entries) - refused - members
+    counts = {"estimate": others, "refused trial": refused, "member": members + more}
+    words = [counted(count, noun) for noun, count in counts.items() if count]
+    text = " and ".join(filter(None, (", ".join(words[:-1]), words[-1] if words else "")))
+    return f"{text} of families" if members + more else text
+
+
+def _measured(entry: dict[str, Any]) -> int:
+    """Return how many pairs were measured; a bound of the user's own was tried on many, and one gap kept."""
+    return int(entry["facts"].get("proven", {}).get("tried", entry["pairs"]))
 
 
 def _short(entry: dict[str, Any], entries: list[dict[str, Any]]) -> str:
@@ -143,11 +174,12 @@ def show_one(given: argparse.Namespace) -> Outcome:
         "function": _name(entry),
         "n": f"{entry['n']:,}",
         "P": about.get("sampler", "-"),
-        "members": [str(key) for key in about.get("members", ())],
+        "members": _members(entry),
         "mechanism": about.get("mechanism", "-"),
         "made": f"{entry['created']}, {versions}",
         "seed": str(entry["seed"]),
         "pairs": _pairs(entry),
+        "state": _state(entry),
     }
     try:
         with _reading(url) as store:
@@ -184,6 +216,8 @@ def _plans(entry: Entry) -> list[dict[str, Any]]:
 def _pairs(entry: dict[str, Any]) -> str:
     about = entry["facts"]
     done, failed = int(about.get("checked", 0)), about.get("failed")
+    if proven := about.get("proven"):
+        return f"{proven['tried']:,}, which do not refute the bound {proven['given']:g}"
     words = [f"{entry['pairs']:,}"]
     words += [f"of which {done:,} belong to a finished calibration"] if done < entry["pairs"] else []
     words += [f"{failed} failed"] if failed else []
@@ -215,6 +249,8 @@ def forget(given: argparse.Namespace) -> Outcome:
         chosen = _resolved(given.keys, entries, url)
     else:
         chosen = [entry for entry in entries if given.all or _is_of(entry, given.function)]
+        if not chosen and not given.all and entries:
+            chosen = _found(given.function, entries)
     if not chosen and not given.all:
         names = ", ".join(sorted(set(map(_name, entries))))
         where = f" in {place(url)}. There are estimates of {names}" if entries else f": {_nothing(url)}"
@@ -224,8 +260,18 @@ def forget(given: argparse.Namespace) -> Outcome:
         with _writing(url) as store:
             count = sum(store.forget(entry["key"]) for entry in chosen)
     facts = {"store": place(url), "forgotten": [entry["key"] for entry in chosen]}
-    text = f"forgot {counted(count, 'estimate')} in {place(url)}" if chosen else _nothing(url)
+    more = max(0, count - len(chosen))  # members that are forgotten with their family
+    text = f"forgot {_counted(chosen, more)} in {place(url)}" if chosen else _nothing(url)
     return Outcome(text, facts)
+
+
+def _found(name: str, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the estimates of a function that is named as for `estimate`: by a file, or by an object."""
+    try:
+        label = find(name)[1].definition.label
+    except (PrivatizeError, ImportError):  # it may be gone, or never have been
+        return []
+    return [entry for entry in entries if _name(entry) == label]
 
 
 def _is_of(entry: dict[str, Any], name: str) -> bool:

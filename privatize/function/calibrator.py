@@ -346,8 +346,12 @@ def _tried(store: Store, asked: Question, key: str) -> ProvenBound:
     if about.get("given") == asked.bound and entry.structure is not None and entry.structure.complete:
         about = about | {"seed": seed, "coin_seed": streams.coin_seed(seed), "n": asked.n}
         return ProvenBound(structure=entry.structure, schema=asked.schema, **about)
-    found = asked.attack(seed)
     write = _Writer(store)
+    try:
+        found = asked.attack(seed)
+    except errors.CalibrationError as error:  # for `privatize store`: the next call tries it again
+        write(store.fail, entry.key, seed, f"bound {asked.bound!r}", error.plain().facts())
+        raise
     write(store.save, entry.key, seed, 0, np.array([found.largest]), found.structure)
     facts = {name: getattr(found, name) for name in _PROVEN}
     write(store.describe, entry.key, seed, checked=1, norm=found.norm, proven=facts)
@@ -378,7 +382,12 @@ def _completed_family(store: Store, asked: Question, key: str) -> Sensitivity:
     keys = [token(member.facts(), "", version=asked.settings.version) or "" for member in each]
     write(store.describe, key, entry.seed, members=keys)  # they are forgotten together
     known = dict(zip(map(id, each), keys, strict=True))
-    found = families.estimated(asked, each, lambda member: _measured(store, member, known[id(member)]))
+    try:
+        found = families.estimated(asked, each, lambda member: _measured(store, member, known[id(member)]))
+    except errors.CalibrationError as error:  # for `privatize store`: the next call reads the members again
+        plan = repr((asked.settings.plan, asked.settings.min_sensitivity))
+        write(store.fail, key, entry.seed, plan, error.plain().facts())
+        raise
     if entry.checked < found.m:
         write(store.describe, key, entry.seed, checked=found.m, failed=found.failed, norm=found.norm)
     return found

@@ -102,13 +102,13 @@ class Inquiry:
             raise ArgumentError(f"""{self.name}() takes its arguments by name, after the sealed data if the
                 catalogue has only its facts: {self.name}(epsilon=0.1, ...).""")
         if "epsilon" not in kwargs:
-            raise ArgumentError(f"""{self.name}() was asked without epsilon=. Every answer spends an epsilon
-                of its own: {self.name}(epsilon=0.1, ...).""")
+            raise ArgumentError(f"""{self.name}() was asked without epsilon=. Every answer is charged an
+                epsilon of its own: {self.name}(epsilon=0.1, ...).""")
         epsilon, delta = kwargs.pop("epsilon"), kwargs.pop("delta", 0.0)
         for symbol, value, example in (("epsilon", epsilon, "0.1"), ("delta", delta, "1e-6")):
             if not isinstance(value, numbers.Real):  # by mistake it may be the data
                 raise SettingsError(f"""{self.name}() was asked with {symbol}=a {type(value).__name__}, which
-                    is no number. Pass what this answer may spend, {symbol}={example} say.""")
+                    is no number. Pass what is charged for this answer, {symbol}={example} say.""")
         return self.grid.choose(kwargs), epsilon, delta
 
     def settings_for(self, epsilon: Any, delta: Any) -> Settings:
@@ -201,9 +201,9 @@ def check_options(name: str, given: Mapping[str, Any], definition: Definition) -
         return
     for option in sorted(set(given) - set(known)):
         if option in TRIAL:
-            raise SettingsError(f"""add({option}=...): every answer spends {option} of its own, so it is given
-                when {name} is asked: {name}(epsilon=0.1). The cap of all answers is Catalogue(epsilon=...),
-                or that of the budget.""")
+            raise SettingsError(f"""add({option}=...): every answer is charged {option} of its own, so it is
+                given when {name} is asked: {name}(epsilon=0.1). The cap of all answers is
+                Catalogue(epsilon=...), or that of the budget.""")
         if option in _COMMON:
             raise SettingsError(f"""add({option}=...): {option} is the same for all questions. Pass it to the
                 catalogue: Catalogue(..., {option}=...).""")

@@ -11,7 +11,7 @@ from privatize.function.catalogue_facts import left_of
 from privatize.planning.groups import for_whom
 
 _QUESTIONS = ("question", "promise", "mechanism", "sensitivity", "asked")
-_ASKED = ("when", "question", "epsilon", "delta")
+_ASKED = ("when", "question", "epsilon charged", "delta charged")
 _MOST = 50  # answers that are listed
 
 

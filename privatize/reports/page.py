@@ -40,7 +40,7 @@ from privatize.samplers.families import Family
 
 _Known = Sensitivity | ProvenBound
 _LIBRARIES = (DISTRIBUTION, "numpy", "scipy", "cloudpickle", "narwhals")
-_HEADS = ("", "when", "function", "data", "n", "epsilon", "delta", "gamma charged")
+_HEADS = ("", "when", "function", "data", "n", *(f"{name} charged" for name in ("epsilon", "delta", "gamma")))
 _NUMBERS = ("{n:,}", "{epsilon:g}", "{delta:g}", "{charged:.4g}")
 _CHARGE = ("{number}", "{at:.16}", "{function}", "{dataset}", *_NUMBERS)  # what is shown of one charge
 _MEANING: dict[type, str] = {

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privatize import Budget, privatize, samplers
+from privatize import Budget, privatize, samplers, seal
 from privatize.budgets.charges import Charge
 from privatize.budgets.ledger import Ledger
 
@@ -66,6 +66,20 @@ def test_ledger_says_what_the_total_promises(ledger, run, facts):
     assert row["neighbours"] == "replace" and row["declared"][0].startswith("P1:")
     rows = list(csv.DictReader(io.StringIO(run("ledger", "export", "survey")[0])))
     assert rows[2]["declared"].startswith("P1:") and rows[2]["described"] == "uniform(0, 1)"
+
+
+def test_an_answer_is_charged_and_a_total_is_spent(ledger, run, facts):
+    """The gamma of a line would be taken for that of the answer, of which nothing more was charged."""
+    survey, data = Budget.begun("survey"), seal(np.full(20, 0.5), name="staff")
+    f = privatize(epsilon=0.05, gamma=0.2, sampler=samplers.uniform(0, 1), budget=survey, seed=1)(np.mean)
+    assert len([f(data), f(data)]) == 2
+    head, *_, first, second = run("ledger", "show", "survey")[0].splitlines()[-6:]
+    heads = [f"{name} charged" for name in ("epsilon", "delta", "gamma")]
+    assert " ".join(head.split()).endswith("mechanism " + " ".join(heads))
+    assert (first.split()[-1], second.split()[-1]) == ("0.2", "0")  # the second is of the same estimate
+    rows = facts("ledger", "show", "survey")["history"]
+    assert [(row["gamma"], row["charged"]) for row in rows[-2:]] == [(0.2, 0.2), (0.2, 0)]
+    assert "epsilon spent" in run("ledger", "show")[0]
 
 
 def test_ledgers_of_other_layouts(app, run, facts, wrong, monkeypatch):

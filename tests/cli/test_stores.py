@@ -6,7 +6,8 @@ import os
 import numpy as np
 import pytest
 
-from privatize import plan
+from privatize import plan, privatize, samplers
+from privatize.errors import CalibrationError
 from privatize.outputs.describe import describe
 from privatize.storage.estimates import Store
 from tests.cli.started import started
@@ -15,12 +16,14 @@ from tests.cli.started import started
 def test_store_list(store, run, facts):
     """Nobody would know what is remembered."""
     out, _ = run("store", "list")
-    assert out.count("ready") == 3 and out.count("refused") == 1 and "4 estimates in" in out
+    assert out.count("  ready\n") == 3 and out.count("  refused\n") == 1
+    assert "3 estimates and 1 refused trial in" in out
     assert max(map(len, out.splitlines())) <= 110 + 60  # the names of functions may be long
     found = facts("store", "list")["estimates"]
     assert {entry["key"] for entry in found} == {entry["key"] for entry in store.entries()}
     assert sorted(entry["n"] for entry in found) == [20, 20, 21, 22]
     assert [entry["pairs"] for entry in found] == [79] * 4
+    assert sorted(entry["state"] for entry in found) == ["ready", "ready", "ready", "refused"]
 
 
 def test_store_show(store, run, facts, wrong):
@@ -35,6 +38,77 @@ def test_store_show(store, run, facts, wrong):
     assert "ZeroSensitivityError" in run("store", "show", refused)[0]
     assert "There is no estimate 'zz'" in wrong("store", "show", "zz")
     assert "There is no estimate ''" in wrong("store", "show", "")
+
+
+def _raw_mean(x):
+    return float(x.mean())
+
+
+def _constant(x):
+    return 1.0
+
+
+def _rare(x):
+    return float(x.max() > 0.97)
+
+
+def test_refused_trials_are_called_that(app, run, facts):
+    """A bound that was refuted, or a family that was refused, would look like work to be finished."""
+    one, two = samplers.uniform(0, 1), samplers.uniform(0, 2)
+    promise = {"epsilon": 1, "gamma": 0.2, "store": app / "estimates.db"}
+    known = {"epsilon": 1, "sampler": one, "store": app / "estimates.db"}
+    refused = [
+        privatize(**known, sensitivity=0.01)(_raw_mean),
+        privatize(**promise, sampler=[one, two])(_constant),
+    ]
+    for each in refused:
+        for _ in range(2):
+            with pytest.raises(CalibrationError) as caught:
+                each.estimate(20)
+        assert caught.value.args  # also the second time
+    out, _ = run("store", "list")
+    assert out.count("  refused\n") == 2 and "unfinished" not in out and "ready" not in out
+    assert "  member of " in out and "2 refused trials and 2 members of families in" in out
+    (bound,) = [each["key"] for each in facts("store", "list")["estimates"] if "raw_mean" in each["function"]]
+    assert "BoundError: sensitivity=0.01 is not a bound" in " ".join(run("store", "show", bound)[0].split())
+    # A correct bound is tried under the same key, and a family may be ready for another plan.
+    privatize(**known, sensitivity=0.05)(_raw_mean).estimate(20)
+    shown = " ".join(run("store", "show", bound)[0].split())
+    assert "which do not refute the bound 0.05 state ready, 1 refused" in shown
+    assert run("store", "forget", "--function", "_constant")[0].startswith(
+        "forgot 1 refused trial and 2 members of families in"
+    )
+
+
+def test_ready_for_one_plan_and_refused_for_another(app, run):
+    """An estimate that is in use would be called refused, because another gamma was."""
+    f = privatize(epsilon=1, gamma=0.2, sampler=samplers.uniform(0, 1), store=app / "estimates.db", seed=1)(
+        _rare
+    )
+    with pytest.raises(CalibrationError):
+        f.estimate(30)
+    assert "1 refused trial in" in run("store", "list")[0]
+    f.replace(gamma=0.05).estimate(30)
+    out, _ = run("store", "list")
+    assert "ready, 1 refused" in out and "1 estimate in" in out
+
+
+def test_a_family_is_counted_with_its_members(app, run, facts):
+    """Three estimates would be listed where a user made one."""
+    family = [samplers.uniform(0, 1), samplers.uniform(0, 2)]
+    privatize(epsilon=1, gamma=0.2, sampler=family, store=app / "estimates.db")(_raw_mean).estimate(20)
+    out, _ = run("store", "list")
+    assert "1 estimate and 2 members of families in" in out
+    key = next(each["key"] for each in facts("store", "list")["estimates"] if not each["looks"])
+    assert out.count(f"member of {key[:10]}") == 2
+    assert run("store", "forget", key)[0].startswith("forgot 1 estimate and 2 members of families in")
+
+
+@pytest.mark.parametrize("name", ["shop/figures.py:average_age", "shop.figures:average_age"])
+def test_forget_a_function_by_its_file(app, run, name):
+    """The name that `estimate` takes would be unknown to `store forget`."""
+    run("estimate", "shop.figures:average_age", "-n", "40")
+    assert run("store", "forget", "--function", name)[0].startswith("forgot 1 estimate in")
 
 
 def test_the_beginning_of_a_key_must_be_unique(tmp_path, run, wrong, facts):
@@ -63,7 +137,7 @@ def test_store_forget(store, run, facts, wrong):
     label = store.entries()[0]["facts"]["function"]
     assert len(facts("store", "forget", "--function", "mean")["forgotten"]) == 2
     assert "constant" in label or len(store.entries()) == 1
-    assert "forgot 1 estimate" in run("store", "forget", "--all")[0]
+    assert run("store", "forget", "--all")[0].startswith("forgot 1 refused trial in")
     assert "nothing is remembered" in run("store", "forget", "--all")[0]
 
 
