@@ -133,7 +133,7 @@ class Audit(Shown):
         yield where, self._covered(self.coverage)
         if self.members > 1:
             yield "", f"under the worst of {self.members} members, {self.coverage.sampler}"
-        yield "the smallest gamma supported", f"{self.coverage.high:.4g}"
+        yield "the smallest gamma supported", self._supported()
         yield "losses", _losses(self.coverage)
         for told in self.told:
             yield "telling neighbours apart", told.verdict
@@ -156,6 +156,20 @@ class Audit(Shown):
         return (
             f"{coverage.beyond} of {coverage.pairs:,} fresh pairs are beyond: {coverage.share:.4g}, "
             f"[{coverage.low:.4g}, {coverage.high:.4g}] at {1 - (1 - self.confidence) / 2:.4g}"
+        )
+
+    def _supported(self) -> str:
+        """Say which gamma the pairs can confirm: finitely many of them never confirm a smaller one."""
+        own, claimed = self.coverage, f"{self.gamma:.4g}"
+        shown = f"{own.high:.4g}"
+        if not own.holds:
+            return f"{shown}; the pairs contradict {claimed}"
+        if own.high <= self.gamma:
+            return shown
+        more = "more pairs could confirm it" if self.gamma else "no number of pairs could confirm it"
+        return (
+            f"{own.pairs:,} fresh pairs can confirm a gamma of {shown} or more; they do not "
+            f"contradict {claimed}, and {more}"
         )
 
     def _chart(self) -> Chart:

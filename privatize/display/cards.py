@@ -1,6 +1,7 @@
 """Cards: a title, names with their values, and a chart, as text, in a notebook, or on a page."""
 
 import html
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -109,14 +110,31 @@ def _bar(share: float) -> str:
 
 
 def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table with a head, which scrolls by itself if the screen is too narrow."""
-    top = "".join(f"<th scope='col'>{html.escape(name)}</th>" for name in head)
-    lines = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows)
+    """Return a table with a head, which scrolls by itself if the screen is too narrow.
+
+    Columns of numbers are aligned on the right; those of words on the left, and long ones are wrapped.
+    """
+    kinds = [_kind([row[at] for row in rows]) for at in range(len(head))]
+    top = "".join(
+        f"<th scope='col'{kind}>{html.escape(name)}</th>" for name, kind in zip(head, kinds, strict=True)
+    )
+    lines = (
+        "".join(f"<td{kind}>{html.escape(cell)}</td>" for cell, kind in zip(row, kinds, strict=True))
+        for row in rows
+    )
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     return (
         f"<div class='scroll'><table class='grid'><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
         f"</div>"
     )
+
+
+def _kind(cells: Sequence[str]) -> str:
+    """Return the class of a column: of words, of long ones, or none, of numbers such as "1 to 8" or "inf"."""
+    numbers = (re.sub(r"\b(to|inf|nan|this)\b", "", cell) for cell in cells)
+    if not any(re.search(r"[A-Za-z]{2}|[\[{]", cell) for cell in numbers):
+        return ""
+    return " class='words long'" if max(map(len, cells)) > 40 else " class='words'"
 
 
 def preview(value: Any) -> str:

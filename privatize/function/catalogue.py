@@ -259,6 +259,11 @@ class Catalogue(Shown):
         return self._state.phase
 
     @property
+    def sampler(self) -> Any:
+        """P, or None if there is none."""
+        return self._state.settings.sampler
+
+    @property
     def members(self) -> Mapping[str, Member]:
         """The members, by name."""
         return MappingProxyType(self._state.members)

@@ -9,22 +9,25 @@ from privatize.display.cards import grid, table
 from privatize.display.figures import counted, figure
 from privatize.function.catalogue_facts import left_of
 from privatize.planning.groups import for_whom
+from privatize.reports import distribution
 
 _QUESTIONS = ("question", "promise", "mechanism", "sensitivity", "asked")
 _ASKED = ("when", "question", "epsilon charged", "delta charged")
 _MOST = 50  # answers that are listed
 
 
-def sections(facts: Mapping[str, Any]) -> str:
-    """Return all sections, made from `Catalogue.facts` alone."""
-    return "".join([_promise(facts), _questions(facts), _fit(facts), _asked(facts), _left(facts)])
+def sections(facts: Mapping[str, Any], sampler: Any = None) -> str:
+    """Return all sections, made from `Catalogue.facts` and P; without P, they have its code."""
+    parts = [_promise(facts, sampler), _questions(facts), _fit(facts), _asked(facts), _left(facts)]
+    return "".join(parts)
 
 
-def _promise(facts: Mapping[str, Any]) -> str:
+def _promise(facts: Mapping[str, Any], sampler: Any) -> str:
     gamma = facts["gamma"]
     count = counted(len(facts["questions"]), "question")
     sampled = any(each["sampled"] for each in facts["questions"])
-    but = f" but a share γ = {gamma:g} of those under P, one γ for all of them" if sampled else ""
+    share = f" but a share of {gamma:g} (gamma, γ) of those under P, one gamma for all of them"
+    but = share if sampled else ""
     state = "It is not declared here yet: calibrate() declares it, or finds it in the ledger."
     if facts["late"]:
         state = (
@@ -37,12 +40,14 @@ def _promise(facts: Mapping[str, Any]) -> str:
             "and changed() may have come before."
         )
     may_fail = f"<p>It may fail for {html.escape(for_whom(gamma, facts['n']))}.</p>" if sampled else ""
-    rows = [("people", f"{facts['people']}, n={facts['n']:,}"), ("phase", facts["phase"]), ("P", facts["P"])]
+    rows = [("people", f"{facts['people']}, n={facts['n']:,}"), ("phase", facts["phase"])]
+    rows += [("P", facts["P"])] if sampler is None else []
+    law = "" if sampler is None else distribution.section(sampler)
     return (
         f"<h1>The promise of the catalogue <code>{html.escape(facts['name'])}</code></h1>"
         f"<p class='lead'>{count}, in any order and as often as the budget allows: all answers together keep "
-        f"to the caps of ε and δ below, on all pairs of neighbouring datasets{but}.</p>"
-        f"<p class='note'>{state}</p>{may_fail}{table([row for row in rows if row[1]])}"
+        f"to the caps of epsilon (ε) and delta (δ) below, on all pairs of neighbouring datasets{but}.</p>"
+        f"<p class='note'>{state}</p>{may_fail}{table([row for row in rows if row[1]])}{law}"
     )
 
 
@@ -64,7 +69,8 @@ def _fit(facts: Mapping[str, Any]) -> str:
 def _asked(facts: Mapping[str, Any]) -> str:
     last = facts["asked"][-_MOST:]
     rows = [
-        [f"{each['at']:.16}", each["question"], f"{each['epsilon']:g}", f"{each['delta']:g}"] for each in last
+        [each["at"][:16].replace("T", " "), each["question"], f"{each['epsilon']:g}", f"{each['delta']:g}"]
+        for each in last
     ]
     many = len(facts["asked"])
     cut = f"<p class='note'>The last {len(last)} of {many:,}.</p>" if many > len(last) else ""

@@ -35,6 +35,7 @@ from privatize.mechanisms import Bernstein, Exponential
 from privatize.mechanisms.weighted import weighted
 from privatize.outputs.structure import Number
 from privatize.planning.groups import for_whom, gamma_for
+from privatize.reports import distribution
 from privatize.reports.catalogue_page import sections
 from privatize.samplers.families import Family
 
@@ -42,7 +43,7 @@ _Known = Sensitivity | ProvenBound
 _LIBRARIES = (DISTRIBUTION, "numpy", "scipy", "cloudpickle", "narwhals")
 _HEADS = ("", "when", "function", "data", "n", *(f"{name} charged" for name in ("epsilon", "delta", "gamma")))
 _NUMBERS = ("{n:,}", "{epsilon:g}", "{delta:g}", "{charged:.4g}")
-_CHARGE = ("{number}", "{at:.16}", "{function}", "{dataset}", *_NUMBERS)  # what is shown of one charge
+_CHARGE = ("{number}", "{at}", "{function}", "{dataset}", *_NUMBERS)  # what is shown of one charge
 _MEANING: dict[type, str] = {
     Exponential: "the chosen response's score is within {} of the best one",
     Bernstein: "each value on the lattice is within ± {} of the raw one",
@@ -138,7 +139,7 @@ def report(
             del n, args, kwargs  # it may be the data
             raise SettingsError("report() of a catalogue takes nothing else: the catalogue has all of it.")
         title = f"catalogue {function.name}"
-        return Report(title, page(f"privatize: {title}", sections(function.facts())))
+        return Report(title, page(f"privatize: {title}", sections(function.facts(), function.sampler)))
     _check(function, audit, budget, known)
     wrong = miscounted("report", n)
     if wrong is not None:
@@ -248,7 +249,7 @@ class _Subject:
         pairs = (
             "for all pairs of such neighbouring datasets"
             if words
-            else f"on all but a share γ = {gamma:g} of random pairs of such neighbouring datasets "
+            else f"on all but a share of {gamma:g} (gamma, γ) of random pairs of such neighbouring datasets "
             f"({round_up(average)} on average over calibrations)"
         )
         kind = (
@@ -265,7 +266,7 @@ class _Subject:
             f"<p class='lead'>If one person's record is replaced, no answer becomes more than "
             f"e<sup>{s.epsilon:g}</sup> = {times:.4g} times as likely{delta}, {pairs}.</p>"
             f"<p class='note'>{kind} records, with the number of records known, and with code that is "
-            f"trusted.{worst} Every answer spends its ε again.</p>"
+            f"trusted.{worst} Every answer is charged its epsilon, ε = {s.epsilon:g}, again.</p>"
         )
 
     def whom(self, found: _Known) -> str:
@@ -273,7 +274,7 @@ class _Subject:
         if not found.gamma:
             return ""
         rows = [[f"{share:.0%}", round_up(gamma_for(found.gamma, share))] for share in (0.5, 0.1, 0.01)]
-        shown = grid(["the group's share of P", "γ for its people, at most"], rows)
+        shown = grid(["the group's share of P", "gamma (γ) for its people, at most"], rows)
         return (
             f"<p>The promise may fail for {html.escape(for_whom(found.gamma, found.n))}.</p>"
             f"<details><summary>For a group of people</summary>{shown}</details>"
@@ -283,7 +284,8 @@ class _Subject:
         """Say what the function is, and what P draws."""
         s, raw, others = self.function.settings, self.function.__wrapped__, ", ".join(self._others())
         doc = inspect.getdoc(raw) if inspect.isfunction(raw) else None
-        clip = "are clipped into P's support first" if s.domain == "clip" else "are taken as they are"
+        clip = "are clipped into P's range first" if s.domain == "clip" else "are taken as they are"
+        sampled = self.function.definition.proven is None
         rows = [
             ("function", self.function.definition.label),
             ("what it says it does", doc.splitlines()[0] if doc else ""),
@@ -291,22 +293,11 @@ class _Subject:
             ("other arguments", others),
             ("mechanism", repr(s.mechanism)),
             ("a record is", s.in_words),
-            ("P, one record", repr(s.sampler) if self.function.definition.proven is None else ""),
-            ("private records", clip if self.function.definition.proven is None else ""),
+            ("private records", clip if sampled else ""),
             ("timeout", "" if s.timeout is None else f"{s.timeout:g} s for a pair"),
         ]
-        drawn = ""
-        if isinstance(s.sampler, Family):
-            drawn = (
-                f"<details open='open'><summary>Its members</summary>{s.sampler.card().section()}</details>"
-            )
-        describe = getattr(s.sampler, "describe", None)
-        if describe is not None:
-            drawn = (
-                f"<details><summary>What P draws</summary><div class='scroll'><div style='min-width:36rem'>"
-                f"{describe(1000, seed=0)._repr_html_()}</div></div></details>"
-            )
-        return f"<h2>What it is</h2>{table([row for row in rows if row[1]])}{drawn}"
+        law = distribution.section(s.sampler) if sampled and s.sampler is not None else ""
+        return f"<h2>What it is</h2>{table([row for row in rows if row[1]])}{law}"
 
     def estimate(self, found: _Known, known: float | None) -> str:
         """Say what an estimate means for an answer, and how it was found."""
@@ -413,7 +404,10 @@ def _brief(value: Any) -> str:
 def _ledger(budget: Budget) -> str:
     """Say what was spent from a budget, and for what."""
     rows = budget.ledger.history(budget.name)
-    last = [row | {"dataset": row["dataset"] or "not declared"} for row in rows[-20:]]
+    last = [
+        row | {"dataset": row["dataset"] or "not declared", "at": row["at"][:16].replace("T", " ")}
+        for row in rows[-20:]
+    ]
     cells = [[form.format(**row) for form in _CHARGE] for row in last]
     shown = grid(_HEADS, cells) if cells else "<p>Nothing was spent yet.</p>"
     cut = f"<p class='note'>The last {len(last)} of {len(rows):,}.</p>" if len(rows) > len(last) else ""

@@ -134,7 +134,7 @@ def _typed(values: Array) -> Array:
 
 
 def _row(name: str, values: Array, support: Any) -> _Row:
-    kind, size, inside = values.dtype.kind, len(values), _support(support)
+    kind, size, inside = values.dtype.kind, len(values), shown_support(support)
     if kind == "M":
         seen = values[~np.isnat(values)].astype("M8[s]").astype(np.float64)
         return _numbers(name, inside, seen, size, _day, lambda width: f"{width / 86_400:.4g} d")
@@ -176,11 +176,12 @@ def _numbers(name: str, support: str, found: Array, size: int, show: Any, width:
     return _Row(name, support, facts, missing, tuple(labels), tuple(heights.tolist()))
 
 
-def _support(support: Any) -> str:
+def shown_support(support: Any) -> str:
+    """Return in a few words what the values of a column lie in."""
     if support is None:
         return "unbounded"
     if isinstance(support, domains.Maybe):
-        return f"{_support(support.inner)} or missing"
+        return f"{shown_support(support.inner)} or missing"
     if isinstance(support, domains.OneOf):
         shown = ", ".join(map(str, support.values[:6]))
         return f"{{{shown}{', ...' if len(support.values) > 6 else ''}}}"

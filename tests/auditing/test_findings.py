@@ -5,9 +5,10 @@ import pickle
 import numpy as np
 import pytest
 
+from privatize import privatize
 from privatize.auditing.coverage import cover
 from privatize.errors import AuditError, PrivatizeError
-from tests.auditing.audited import distinguish, forged, private, quick
+from tests.auditing.audited import UNIT, distinguish, forged, private, quick
 
 
 def test_a_verdict_says_what_was_found():
@@ -32,6 +33,26 @@ def test_a_broken_promise_raises_an_assertion_error_that_pickles():
     assert type(again) is AuditError and str(again) == str(caught.value) == str(found)
     assert pickle.loads(pickle.dumps(found)).verdict == found.verdict
     assert quick(private()).assert_holds() is None
+
+
+def test_what_so_few_pairs_can_confirm():
+    """A user would read "0.0594 is supported" beside a promise of 0.05, and take it for a contradiction."""
+    found = quick(private(gamma=0.1), pairs=200)
+    assert found.holds and found.coverage.high > 0.1
+    high = f"{found.coverage.high:.4g}"
+    assert (
+        f"the smallest gamma supported 200 fresh pairs can confirm a gamma of {high} or more; "
+        f"they do not contradict 0.1, and more pairs could confirm it"
+    ) in str(found)
+    sure = quick(private(gamma=0.1), pairs=5000, releases=0)
+    assert (
+        f"the smallest gamma supported {sure.coverage.high:.4g}\n" in str(sure) and sure.coverage.high <= 0.1
+    )
+    mean = private()
+    broken = quick(forged(mean, mean.estimate(20).value / 3))
+    assert f"{broken.coverage.high:.4g}; the pairs contradict 0.1" in str(broken)
+    proven = privatize(epsilon=1, sensitivity=lambda n: 1 / n, sampler=UNIT, seed=1, store=None)(np.mean)
+    assert "do not contradict 0, and no number of pairs could confirm it" in str(quick(proven))
 
 
 def test_a_failed_coverage_states_more_than_gamma():

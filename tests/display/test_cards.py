@@ -34,6 +34,18 @@ def test_a_chart_can_be_unfolded():
     assert "<details>" not in Card("Estimate", [("value", "1")]).html()
 
 
+def test_words_are_on_the_left_and_numbers_on_the_right():
+    """Numbers could not be compared, and a long sentence would push all other columns off the screen."""
+    rows = [
+        ["a", "1,300", "1 to 8", "[0, 1]", "normal", "x" * 50],
+        ["b", "1e-06", "inf", "{1, 2}", "4", ""],
+    ]
+    tree = ET.fromstring(grid(list("012345"), rows))
+    for line in tree.iter("tr"):
+        assert [cell.get("class") for cell in line] == [None, None, None, "words", "words", "words long"]
+    assert len(list(ET.fromstring(grid(["a"], [])).iter("th"))) == 1
+
+
 def test_every_row_has_its_bar():
     """A user would read how much is left of one part of a budget beside another part."""
     tree = ET.fromstring(table([("epsilon", "1"), ("delta", "0")], shares=(0.25, 1.0)))

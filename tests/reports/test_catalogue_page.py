@@ -33,7 +33,8 @@ def test_a_page_of_a_catalogue():
     page = report(made)
     text = shown(page.html)
     assert page.title == "catalogue <b>incomes</b>" and "<b>incomes</b>" not in page.html
-    assert "4 questions, in any order" in text and "but a share γ = 0.2 of those under P" in text
+    assert "4 questions, in any order" in text and "but a share of 0.2 (gamma, γ) of those under P" in text
+    assert "caps of epsilon (ε) and delta (δ)" in text
     assert "at most 40 of 200 people" in text and "fixed before the first answer" in text
     for label in (
         "mean",
@@ -54,7 +55,7 @@ def test_late_ones_plain_ones_and_many_answers():
     made.add(np.median, name="middle", mechanism=Blocks(0, 1))
     facts = made.facts()
     text = shown(sections(facts))
-    assert "on all pairs of neighbouring datasets." in text and "share γ" not in text
+    assert "on all pairs of neighbouring datasets." in text and "γ" not in text
     answer = {"question": "middle", "epsilon": 0.1, "delta": 0.0, "at": "2026-01-01T00:00:00Z"}
     text = shown(sections(facts | {"declared": True, "late": True, "asked": [answer] * 60}))
     assert "The last 50 of 60." in text and "declared after answers about these people" in text

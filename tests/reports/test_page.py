@@ -379,7 +379,8 @@ def test_every_fact_is_on_the_page():
     for fact in (
         "The promise of shares",
         "e1 = 2.718 times as likely",
-        "γ = 0.1",
+        "on all but a share of 0.1 (gamma, γ) of random pairs",
+        "charged its epsilon, ε = 1, again",
         "random differential privacy",
         "test_page.shares",
         "Say which share is above a cut.",
@@ -387,7 +388,7 @@ def test_every_fact_is_on_the_page():
         "times=2",
         "Laplace()",
         "uniform(0, 1)",
-        "clipped into P's support",
+        "clipped into P's range",
         "60 s for a pair",
         f"With 95% probability, the answer is within ± {error:.4g} of the raw one.",
         f"{2 * estimate.m:,}",
@@ -653,7 +654,7 @@ def test_the_gamma_that_holds_is_in_the_headline():
     made.estimate(20).at(0.4)
     estimate = made.estimate(20)
     assert estimate.gamma > made.settings.gamma
-    assert f"γ = {estimate.gamma:g} of" in well_formed(report(made, 20).html)
+    assert f"a share of {estimate.gamma:g} (gamma, γ) of" in well_formed(report(made, 20).html)
 
 
 def test_private_data_is_nowhere_on_the_page(monkeypatch):
@@ -773,16 +774,42 @@ def test_every_strength_is_named_on_the_page():
     proven = privatize(epsilon=1, sensitivity=lambda n: 1 / n, sampler=UNIT, seed=1)(np.mean)
     made = report(proven, [50, 60]).html
     assert "by a bound that you proved" in made and "random</i> differential" not in made
-    assert "to refute the bound; none of them did" in made and "P, one record" in made
+    assert "to refute the bound; none of them did" in made and "P, the distribution of one record" in made
     for function, words in (
         (privatize(epsilon=1, mechanism=Blocks(0.0, 1.0))(np.mean), "whatever the function does"),
         (privatize(epsilon=1)(sums.quantiles(0.5, 0, 120)), "from a public grid"),
     ):
         made = report(function, [50, 60]).html
         assert words in made and "for all pairs of such neighbouring datasets" in made
-        assert "P, one record" not in made and "With 60 records" in made
+        assert "the distribution of one record" not in made and "With 60 records" in made
         with pytest.raises(SettingsError, match="no estimate to audit"):
             report(function, 50, audit=True)
+
+
+GREEK = {"α": "alpha", "γ": "gamma", "δ": "delta", "Δ": "sensitivity", "ε": "epsilon", "ρ": "rho"}
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_greek_letters_have_a_word_beside_them(mechanism):
+    """Whoever does not know the letters could not read the promise."""
+    budget = Budget("greek", epsilon=5, gamma=0.9, delta=1e-3, ledger="memory")
+    made = private(np.mean, mechanism=mechanism, delta=1e-6 if mechanism == "gaussian" else 0, budget=budget)
+    made(seal(np.full(20, 0.5), name="staff"))
+    shown = well_formed(report(made, 20, audit=audit(made, 20, pairs=200, releases=200, seed=4)).html)
+    for sign in set(shown) & set("αβγδεζηθικλμνξοπρστυφχψωΔΓΣΦΩ"):
+        first = shown.index(sign)
+        assert GREEK[sign] in shown[max(0, first - 12) : first + 12], sign
+    assert {"γ", "ε"} <= set(shown)
+
+
+def test_charges_have_the_words_of_the_ledger():
+    """The page and `privatize ledger` would seem to be about different amounts."""
+    budget = Budget("charged", epsilon=5, gamma=0.9, ledger="memory")
+    made = private(np.mean, budget=budget)
+    made(seal(np.full(20, 0.5), name="staff"))
+    shown = well_formed(report(made, 20).html)
+    assert "epsilon chargeddelta chargedgamma charged" in shown and "What was spent" in shown
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\dmean", shown)  # a time that is easy to read
 
 
 def test_whom_gamma_is_about():
