@@ -38,6 +38,7 @@ from privatize.samplers.public import bootstraps
 from privatize.samplers.tables import table_names
 
 REQUIRED: Any = inspect.Parameter.empty  # the default of options that must be given
+PLACEHOLDER = 1e-6  # the epsilon of a catalogue and its members, whose answers have one each
 _ENVIRONMENT = {"environment": True}  # marks options that do not change an estimate
 
 

@@ -130,8 +130,9 @@ def test_members_of_a_catalogue_have_a_signal():
     people = seal(DATA, name="a test of signals", sampler=P, budget=budget)
     catalogue = Catalogue("facts", people, gamma=0.1)
     catalogue.add(means)
-    catalogue.calibrate()
+    assert not warned(catalogue.calibrate) and not warned(catalogue._repr_html_)  # no question was asked yet
     assert catalogue.means.release(epsilon=1).signal["income"] > 0
+    assert warned(lambda: catalogue.means(epsilon=0.001))
 
 
 def test_reports_and_cards(tmp_path):
