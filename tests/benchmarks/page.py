@@ -209,7 +209,7 @@ def write(run: dict[str, Any]) -> str:
     facts = {
         "met": sum(bool(each.met) for each in goals),
         "goals": len(goals),
-        "most": max([ratio - 1 for ratio in ratios], default=0.0),
+        "most": max(ratios) - 1,
         "count": len(results),
         "kind": "quick" if run["quick"] else "full",
         "date": run["date"],
