@@ -60,6 +60,7 @@ def _members(module):
     found = []
     for page in (DOCS / "reference.md", *(DOCS / "reference").glob("*.md")):
         text = page.read_text(encoding="utf-8")
+        found += re.findall(rf"^::: {module}\.(\w+)$", text, re.MULTILINE)
         for names in re.findall(rf"::: {module}\n    options:\n      members: \[(.*)\]", text):
             found += names.split(", ")
     return found
@@ -69,9 +70,7 @@ def test_public_names():
     """A name that vanishes or appears by accident breaks somebody's import."""
     assert sorted(privatize.__all__) == NAMES
     assert all(hasattr(privatize, name) for name in NAMES)
-    assert (
-        sorted([*_members("privatize"), "errors", "samplers", "sums"]) == NAMES
-    )  # three have pages of their own
+    assert sorted({*_members("privatize")} - {"constraints", "sklearn", "testing"}) == NAMES
 
 
 def test_names_for_scikit_learn():
