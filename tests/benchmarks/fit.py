@@ -279,7 +279,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.times:
         return timed()
-    made = {"power": table(["n, ε", "blocks of people", "certified if P holds", "noise alone: factor up to"], power())}
+    heads = ["n, ε", "blocks of people", "certified if P holds", "noise alone: factor up to"]
+    made = {"power": table(heads, power())}
     rows = []
     with warnings.catch_warnings(action="ignore"), insecure_noise(1):
         for case in CASES:
