@@ -499,6 +499,12 @@ def measured(ask: Callable[[Any], Any], question: Question, n: int, runs: int) -
     return [float(np.mean(part)) if question.errors is missed else rms(part) for part in errors.T]
 
 
+def heads(question: Question, sizes: tuple[int, ...]) -> list[str]:
+    """Return the heads of a table: for each part, n = 1,000 and then the other sizes."""
+    first, *further = (f"{n:,}" for n in sizes)
+    return ["", *(head for part in question.parts for head in (f"{part}, n = {first}", *further))]
+
+
 def table(question: Question, sizes: tuple[int, ...], runs: int) -> Table:
     """Return the errors of all ways to ask a question."""
     others = iter(range(10**6, 10**7))
@@ -507,9 +513,7 @@ def table(question: Question, sizes: tuple[int, ...], runs: int) -> Table:
         """Return the raw answer of as many other people."""
         return question.raw(question.people.draw(len(people), np.random.default_rng(next(others))))
 
-    first, *further = (f"{n:,}" for n in sizes)
-    heads = [head for part in question.parts for head in (f"{part}, n = {first}", *further)]
-    rows = [["", *heads]]
+    rows = [heads(question, sizes)]
     for title, ask in (Way("*other people*", other), *question.ways()):
         by_size = [measured(ask, question, n, runs) for n in sizes]
         rows.append([title, *(shown(errors[at]) for at in range(len(question.parts)) for errors in by_size)])
