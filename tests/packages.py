@@ -89,12 +89,12 @@ def drawn() -> str:
     levels = {name: _level(name, graph) for name in graph}
     top, width, height = max(levels.values()), 640, 62
     places = {name: (width * _RIGHT.get(name, 0.2), 30 + height * (top - levels[name])) for name in graph}
-    tip = '<path d="M0,0 L8,4 L0,8 z" fill="#667"/>'
+    tip = '<path d="M0,0 L8,4 L0,8 z" fill="#808080"/>'
     shape = 'viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto"'
     size = f'viewBox="0 0 {width} {height * (top + 1)}"'
+    # There is no background, so that the picture fits light and dark pages.
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="15">',
-        f'<rect width="{width}" height="{height * (top + 1)}" fill="white"/>',
         f'<marker id="tip" {shape}>{tip}</marker>',
     ]
     # An arrow is left out if other arrows lead the same way.
@@ -102,10 +102,10 @@ def drawn() -> str:
         for other in sorted(used):
             (x, y), (u, v) = places[name], places[other]
             curve = f"M{x:.0f},{y + 15:.0f} C{x:.0f},{y + 45:.0f} {u:.0f},{v - 45:.0f} {u:.0f},{v - 16:.0f}"
-            lines.append(f'<path d="{curve}" fill="none" stroke="#667" marker-end="url(#tip)"/>')
+            lines.append(f'<path d="{curve}" fill="none" stroke="#808080" marker-end="url(#tip)"/>')
     for name, (x, y) in places.items():
         box = f'x="{x - 56:.0f}" y="{y - 15:.0f}" width="112" height="30" rx="5"'
-        lines.append(f'<rect {box} fill="#eef3fb" stroke="#446"/>')
+        lines.append(f'<rect {box} fill="#eef3fb" stroke="#808080"/>')
         text = f'x="{x:.0f}" y="{y + 5:.0f}" text-anchor="middle" fill="#112"'
         lines.append(f"<text {text}>{escape(name)}</text>")
     return "\n".join([*lines, "</svg>", ""])

@@ -1,9 +1,10 @@
 """What the scripts share: claims, one look for all figures, and where numbers and pages are written.
 
-A script is a module of this package with three functions: ``run(quick)`` returns its numbers (plain JSON),
-``draw(numbers, figure)`` draws them and ``claims(numbers)`` compares them with the paper. The first line of
-its docstring is its title, the next paragraph the caption of its figure. Optional libraries are imported
-within ``run``, so that the page can be written from saved numbers without them.
+A script is a module of this package with four functions: ``run(quick)`` returns its numbers (plain JSON),
+``draw(numbers, figure)`` draws them, ``claims(numbers)`` compares them with the paper, one by one, and
+``summary(numbers)`` says the same in a short paragraph, for the page. The first line of its docstring is
+its title, the next paragraph describes its figure. Optional libraries are imported within ``run``, so that
+the page can be written from saved numbers without them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import inspect
 import json
 import platform
 import tempfile
+import textwrap
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,28 +45,39 @@ SCRIPTS = (
     "transfer",
 )
 
-# Okabe and Ito's colours, which the colour-blind can tell apart, and so can a grey printer with the markers.
-BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
-YELLOW, BLUE, RED, PINK = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
-COLORS = (BLUE, RED, GREEN, PINK, ORANGE, SKY, BLACK)
+# Okabe and Ito's colors, which the colorblind can tell apart; markers tell them apart in gray. They are a
+# little changed, and all text is gray, so that a picture without a background can be read on white and on
+# black.
+INK, ORANGE, SKY, GREEN = "#808080", "#CF8C00", "#4AA3D8", "#009E73"
+YELLOW, BLUE, RED, PINK = "#B8A800", "#1F83C4", "#D55E00", "#CC6FA3"
+COLORS = (BLUE, RED, GREEN, PINK, ORANGE, SKY, INK)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+VERDICTS = {True: "yes", False: "no", None: "(not in the paper)"}
+WHOLE: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 
 STYLE: dict[str, Any] = {
     "figure.figsize": (6.4, 4.0),
-    "figure.facecolor": "white",
+    "figure.facecolor": "none",
     "figure.constrained_layout.use": True,
-    "font.size": 10,
-    "axes.labelsize": 11,
+    "font.size": 10.5,
+    "text.color": INK,
+    "axes.facecolor": "none",
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 11.5,
     "axes.grid": True,
     "axes.axisbelow": True,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "grid.color": "#DDDDDD",
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "grid.color": INK + "40",
     "grid.linewidth": 0.6,
-    "legend.fontsize": 9,
+    "legend.fontsize": 9.5,
     "legend.frameon": False,
     "lines.linewidth": 1.6,
     "lines.markersize": 4.5,
+    "savefig.facecolor": "none",
     "svg.fonttype": "path",
     "svg.hashsalt": "paper",  # the same file at every run
 }
@@ -110,6 +123,9 @@ class Script(Protocol):
     def claims(self, numbers: dict[str, Any]) -> list[Claim]:
         """Compare them with the paper."""
 
+    def summary(self, numbers: dict[str, Any]) -> str:
+        """Say in a short paragraph what the paper claims and what was found."""
+
 
 def at_most(count: int, trials: int, share: float) -> bool:
     """Tell whether a count is compatible with a share of at most this: false alarms are one in a million."""
@@ -125,7 +141,7 @@ def find(name: str) -> Script | None:
 
 
 def words(script: Script) -> tuple[str, str]:
-    """Return a script's title and the caption of its figure: the start of its docstring."""
+    """Return a script's title and what its figure shows: the start of its docstring."""
     title, _, rest = inspect.cleandoc(script.__doc__ or "").partition("\n\n")
     return title.rstrip("."), " ".join(rest.partition("\n\n")[0].split())
 
@@ -146,10 +162,26 @@ def make(name: str, quick: bool, folder: Path, png: bool = False) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     versions = {"privatize": privatize.__version__, "numpy": np.__version__, "scipy": scipy.__version__}
     facts = {"quick": quick, "seed": SEED, "versions": versions | {"python": platform.python_version()}}
-    text = json.dumps({"script": name, **facts, "numbers": numbers}, indent=1)
-    (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
-    save(script, numbers, folder / name, png)
+    write(script, {"script": name, **facts, "numbers": numbers}, folder / name, png)
     print(f"{name}: {time.perf_counter() - start:.1f} s", flush=True)
+
+
+def again(name: str, folder: Path, png: bool = False) -> None:
+    """Compare and draw the saved numbers of a script again, without running it."""
+    script, path = find(name), folder / f"{name}.json"
+    if script is not None and path.exists():
+        write(script, json.loads(path.read_text(encoding="utf-8")), folder / name, png)
+
+
+def write(script: Script, saved: dict[str, Any], path: Path, png: bool) -> None:
+    """Save the numbers with what they say about the paper's claims, and the figure."""
+    saved = {key: value for key, value in saved.items() if key != "numbers"} | {
+        "claims": [vars(claim) for claim in script.claims(saved["numbers"])],
+        "numbers": saved["numbers"],
+    }
+    text = json.dumps(saved, indent=1, ensure_ascii=False)
+    path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
+    save(script, saved["numbers"], path, png)
 
 
 def save(script: Script, numbers: dict[str, Any], path: Path, png: bool) -> None:
@@ -173,10 +205,13 @@ def arguments(description: str | None, argv: Sequence[str] | None, several: bool
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true", help="seconds: fewer pairs, repeats and points")
     parser.add_argument("--png", action="store_true", help="save the figures as PNG too")
+    parser.add_argument("--saved", action="store_true", help="run nothing: compare and draw what is saved")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to write (default: docs/)")
     if several:
         parser.add_argument("--only", metavar="NAME", choices=SCRIPTS, help="one of: %(choices)s")
     given = parser.parse_args(argv)
+    if given.quick and given.saved:
+        parser.error("--saved runs nothing, so it cannot be quick.")
     if given.out is None:
         given.out = Path(tempfile.mkdtemp(prefix="paper-")) if given.quick else DOCS
     elif given.quick and given.out.resolve() == DOCS.resolve():
@@ -187,9 +222,29 @@ def arguments(description: str | None, argv: Sequence[str] | None, several: bool
 def main(name: str) -> None:
     """Run one script alone: ``python -m examples.paper.NAME [--quick]``; print its claims."""
     given = arguments(f"Run {name} alone.", None, several=False)
-    make(name, given.quick, given.out / "paper", given.png)
-    print(section(name, given.out / "paper"))
-    print(f"Written to {given.out / 'paper'}")
+    folder = given.out / "paper"
+    if given.saved:
+        again(name, folder, given.png)
+    else:
+        make(name, given.quick, folder, given.png)
+    for claim in claims_of(name, folder):
+        print(f"\n{claim['text']} ({claim['where']})\n  measured: {claim['measured']}")
+        print(f"  agrees: {VERDICTS[claim['agrees']]}")
+        if claim["why"]:
+            print(f"  note: {claim['why']}")
+    print(f"\nWritten to {folder}")
+
+
+def claims_of(name: str, folder: Path) -> list[dict[str, Any]]:
+    """Return the saved claims of a script; none if it has not been run."""
+    path = folder / f"{name}.json"
+    return list(json.loads(path.read_text(encoding="utf-8"))["claims"]) if path.exists() else []
+
+
+def agreement(claims: list[dict[str, Any]]) -> tuple[int, int]:
+    """Return how many of the paper's claims agree, and how many there are."""
+    judged = [claim["agrees"] for claim in claims if claim["agrees"] is not None]
+    return sum(judged), len(judged)
 
 
 def section(name: str, folder: Path) -> str:
@@ -198,21 +253,13 @@ def section(name: str, folder: Path) -> str:
     if script is None or not path.exists():
         return ""
     saved = json.loads(path.read_text(encoding="utf-8"))
-    title, caption = words(script)
+    title, _ = words(script)
     lines = [f"## {title}", ""]
     if saved["quick"]:
         lines += ["*A quick run: smaller than the paper's.*", ""]
     if (folder / f"{name}.svg").exists():
         lines += [f"![{title}](paper/{name}.svg)", ""]
-    lines += [
-        caption,
-        "",
-        "| the paper says | where | measured | agrees | why, or a note |",
-        "|---|---|---|---|---|",
-    ]
-    for claim in script.claims(saved["numbers"]):
-        agrees = {True: "yes", False: "**no**", None: "(ours)"}[claim.agrees]
-        cells = (claim.text, claim.where, claim.measured, agrees, claim.why)
-        lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
-    lines += ["", f"`examples/paper/{name}.py`, [its numbers](paper/{name}.json)", ""]
+    agree, judged = agreement(saved["claims"])
+    verdict = f"**{agree} of {judged} claims agree** ([numbers](paper/{name}.json))."
+    lines += [*textwrap.wrap(f"{script.summary(saved['numbers'])} {verdict}", 120, **WHOLE), ""]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Utility of a private density: the Bernstein mechanism.
+"""A private density.
 
 The paper's Figure 7: a kernel density estimate of n=5,000 points of 0.4·N(0.5, 0.02) + 0.6·N(0.75, 0.005),
 released as a polynomial (lattice 10, order 3), m=50,000. Left: mean distance from the non-private
@@ -21,7 +21,7 @@ import numpy as np
 
 from privatize import Bernstein, plan, privatize, samplers, sums
 
-from .common import BLACK, BLUE, GREEN, ORANGE, RED, SEED, Claim, main
+from .common import BLUE, GREEN, INK, ORANGE, RED, SEED, Claim, main
 
 N, M, BANDWIDTH, GAMMAS = 5_000, 50_000, 0.1, (0.01, 0.1)
 PAPER = Bernstein(lattice=10, order=3, norm="sup")
@@ -32,7 +32,7 @@ R_SECONDS = 339.5  # the authors' R package, for the same n, m and lattice
 # What is compared on the left: label, color, marker and line.
 LOOKS = {
     "triangle": ("global, by the triangle inequality", ORANGE, "v", "-"),
-    "global": ("global, sharp", BLACK, "X", "-"),
+    "global": ("global, sharp", INK, "X", "-"),
     f"sampled {GAMMAS[0]}": (f"sampled, γ = {GAMMAS[0]}", BLUE, "o", "-"),
     f"sampled {GAMMAS[1]}": (f"sampled, γ = {GAMMAS[1]}", RED, "s", "-"),
     f"l1 {GAMMAS[1]}": (f"sampled, γ = {GAMMAS[1]}, L1 (ours)", GREEN, "^", "--"),
@@ -203,7 +203,7 @@ def draw(numbers: dict[str, Any], figure: Any) -> None:
             numbers["epsilons"], curve["mean"], marker + line, color=color, label=label, markersize=size
         )
     floor = numbers["approximation"]
-    left.axhline(floor, color="#666666", linewidth=1, linestyle=":", label="polynomial without noise")
+    left.axhline(floor, color=INK, linewidth=1, linestyle=":", label="polynomial without noise")
     left.set(xscale="log", yscale="log", xlabel="privacy budget ε", ylabel="error relative to non-private")
     widths = sorted({float(name.rpartition(" ")[2]) for name in numbers["ratios"]})
     for name, values in numbers["ratios"].items():
@@ -211,7 +211,7 @@ def draw(numbers: dict[str, Any], figure: Any) -> None:
         color = (BLUE, RED, GREEN)[widths.index(float(width))]
         line, where = ("-", "0.02 a variance") if reading == "variances" else ("--", "a standard deviation")
         right.plot(numbers["along"], values, line, color=color, label=f"b = {width}, {where}")
-    right.axhline(1, color=BLACK, linewidth=1, linestyle=":")
+    right.axhline(1, color=INK, linewidth=1, linestyle=":")
     right.set(xscale="log", xlabel="confidence γ", ylabel="sampled / global sensitivity", ylim=(0, 1.05))
     for axes in (left, right):
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=7.5)
@@ -327,6 +327,29 @@ def claims(numbers: dict[str, Any]) -> list[Claim]:
             )
         )
     return found
+
+
+def summary(numbers: dict[str, Any]) -> str:
+    """Return the paragraph of the page."""
+    curves, epsilons, floor = numbers["curves"], numbers["epsilons"], numbers["approximation"]
+    names = [f"sampled {g}" for g in numbers["gammas"]]
+    high = [i for i, error in enumerate(curves["global"]["mean"]) if error > 2 * floor]
+
+    def times(name: str) -> str:
+        """Return one error relative to those with Δ̂, over ε of high privacy."""
+        all_ = np.array(curves[name]["mean"])[high] / [np.array(curves[each]["mean"])[high] for each in names]
+        return f"{all_.min():.2f} to {all_.max():.2f}"
+
+    last = max(curves[name]["mean"][-1] / floor for name in ("global", *names))
+    return (
+        f"Figure 7: a kernel density of {numbers['n']:,} points, released by the Bernstein mechanism. The "
+        "paper leaves kernel, bandwidth b, P and global bound open; we took a Gaussian kernel, "
+        f"b={BANDWIDTH:g} and the true mixture. Against a bound by the triangle inequality, the global "
+        f"approach has {times('triangle')} times the error of sampling for ε≤{epsilons[high[-1]]:g}, as "
+        "claimed. Against the sharp bound 1/(n·b·√2π) sampling gains nothing (factors of "
+        f"{times('global')}), since most pairs are close to the worst case. At ε={epsilons[-1]:g} all "
+        f"errors are within {100 * (last - 1):.0f}% of the polynomial's own, as claimed."
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Error of a private support vector machine.
+"""SVM: error.
 
 The paper's Figure 6: misclassification against ε, for two classes in the plane as in the previous
 experiment, γ=0.05; means of 500 repeats, each with new private records, new noise and new records to
@@ -16,7 +16,7 @@ import numpy as np
 
 from privatize import Laplace, privatize
 
-from .common import BLACK, BLUE, ORANGE, SEED, Claim, main
+from .common import BLUE, INK, ORANGE, SEED, Claim, main
 from .svm_sensitivity import C, N, bound, classes, machine
 
 D = 2
@@ -120,7 +120,7 @@ def draw(numbers: dict[str, Any], figure: Any) -> None:
         for name, text, color, line in (
             ("global", f"global bound, Δ = {numbers['bounds'][side]:.3g}", ORANGE, "s-"),
             ("sampled", f"sampled, Δ = {numbers['estimates'][side]:.2g}", BLUE, "o-"),
-            ("plain", "not private", BLACK, "--"),
+            ("plain", "not private", INK, "--"),
         ):
             mean = np.array(numbers["errors"][f"{side} {name}"])
             spread = 2 * np.array(numbers["standard_errors"][f"{side} {name}"])
@@ -226,6 +226,28 @@ def claims(numbers: dict[str, Any]) -> list[Claim]:
             f"{numbers['unmoved']['right']:.0%} of pairs do not differ; the rest differ by much.",
         ),
     ]
+
+
+def summary(numbers: dict[str, Any]) -> str:
+    """Return the paragraph of the page."""
+    epsilons = numbers["epsilons"]
+    means = {name: np.array(each) for name, each in numbers["errors"].items()}
+    most = int(np.argmax(means["left global"] - means["left sampled"]))
+
+    def reached(side: str, name: str) -> str:
+        """Return from which ε on the error is within 0.01 of the non-private one."""
+        above = np.flatnonzero(means[f"{side} {name}"] > means[f"{side} plain"] + 0.01)
+        after = int(above[-1]) + 1 if len(above) else 0
+        return f"from ε={epsilons[after]:.2g} on" if after < len(epsilons) else f"not by ε={epsilons[-1]:g}"
+
+    return (
+        f"Figure 6, left: at ε={epsilons[0]:g} both private machines guess (errors "
+        f"{means['left sampled'][0]:.2f} and {means['left global'][0]:.2f}). With Δ̂ the error is within "
+        f"0.01 of the non-private {means['left plain'][0]:.3f} {reached('left', 'sampled')}; with the "
+        f"global bound, {reached('left', 'global')}. At ε={epsilons[most]:.2g} the errors are "
+        f"{means['left sampled'][most]:.3f} and {means['left global'][most]:.3f}. But the first promise is "
+        f"random differential privacy, γ={numbers['gamma']:g}, and the second covers all data."
+    )
 
 
 if __name__ == "__main__":

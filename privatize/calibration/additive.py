@@ -209,8 +209,8 @@ def additive(
     """Make the function f(D) = mean (or sum) of g(x) over the records x, which is quick to calibrate.
 
     A calibration draws two records for each pair of neighbours, and not n + 1, so it takes
-    milliseconds. Its gaps are checked against plain evaluation: see "Amortization" in the docs. If P may
-    draw records that are not independent, it is calibrated like any other function.
+    milliseconds. Its gaps are checked against plain evaluation: see "Make calibration cheaper" in the docs.
+    If P may draw records that are not independent, it is calibrated like any other function.
 
     Parameters
     ----------

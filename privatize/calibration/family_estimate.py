@@ -22,7 +22,7 @@ class FamilySensitivity(Sensitivity):
 
     Whatever P of the family the data is from, a pair is beyond the largest estimate only if it is beyond that
     P's own. So `gamma` holds under each member: it is the largest of theirs, as everything here is the worst
-    over all members (docs/families.md).
+    over all members (docs/choosing.md).
     """
 
     @classmethod

@@ -143,7 +143,7 @@ class Sensitivity(Shown):
 
         The first look's plan was fixed before the gaps were drawn, so its bound holds as it is.
         Further looks may have been chosen for what they show, so they are certified by the band
-        that holds for all order statistics at once (`privatize.planning.plan.band`). With
+        that holds for all order statistics at once (`privatize.planning.dkw.band`). With
         probability 1 - rho - rho' both hold, whichever look is used in the end.
         """
         if len(self._looks) == 1:
@@ -214,9 +214,9 @@ class Sensitivity(Shown):
 
         Nothing is evaluated. It counts as a further look: it may be made for the sake of a smaller
         estimate, so the gamma that it reports is the one that holds for every choice made after
-        seeing the gaps, and the other looks' gammas grow a little. With the bound ``"dkw"``, whose
-        statement holds for all gamma at once, it is the gamma that was asked for. The marginal
-        bound holds for one look only.
+        seeing the gaps, and the other looks' gammas grow a little. With the bound ``"dkw"`` and a given
+        number of samples, whose statement holds for all gamma at once, it is the gamma that was asked for.
+        The marginal bound holds for one look only.
 
         Parameters
         ----------

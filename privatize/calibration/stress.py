@@ -3,7 +3,7 @@
 A few pairs are drawn from each of a few changed P. Then fresh pairs are drawn from the one with the most gaps
 beyond the estimate, and these alone are tested. If the changed P gave the same gaps as P, their number beyond
 the k-th smallest of m gaps would have a distribution that is known exactly, whatever the gaps are like
-(docs/stress.md), so the choice costs no certainty and at most 1% of all stress tests are false alarms.
+(docs/choosing.md), so the choice costs no certainty and at most 1% of all stress tests are false alarms.
 """
 
 from __future__ import annotations

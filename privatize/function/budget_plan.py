@@ -12,8 +12,8 @@ from privatize.display.cards import Card, Printed
 from privatize.display.figures import figure
 from privatize.errors import SettingsError
 from privatize.function.accuracy import errors_of, least_epsilon
-from privatize.function.inquiry import TRIAL
 from privatize.function.members import Member
+from privatize.function.settings import TRIAL
 from privatize.mechanisms.accuracy import check_confidence
 
 

@@ -21,10 +21,11 @@ from privatize.function.box import Box
 from privatize.function.budget_plan import BudgetPlan, planned
 from privatize.function.catalogue_facts import asked_of, card_of, facts_of, phase_of
 from privatize.function.catalogue_state import Phase, State
-from privatize.function.inquiry import TRIAL, check_name, with_delta
+from privatize.function.inquiry import check_name, with_delta
 from privatize.function.joint import Pilot
 from privatize.function.members import Member
 from privatize.function.people import Whom
+from privatize.function.settings import TRIAL
 from privatize.mechanisms import DEFAULT, Mechanism
 from privatize.planning.plan import Bound
 from privatize.samplers import as_sampler

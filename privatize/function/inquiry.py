@@ -20,13 +20,11 @@ from privatize.function.grid import Choice, Grid
 from privatize.function.people import Whom
 from privatize.function.private_function import PrivateFunction
 from privatize.function.question import Definition, Question
-from privatize.function.settings import Settings
+from privatize.function.settings import TRIAL, Settings
 from privatize.function.strength import PROVED, proven_bound
 from privatize.mechanisms import Blocks, Mechanism, as_mechanism
 from privatize.mechanisms.base import complete
 
-# A member is asked with an epsilon and a delta of its own each time; until then it has these.
-TRIAL = {"epsilon": 1e-6, "delta": 1e-12}
 _OPTIONS = ("name", "mechanism", "sensitivity", "data", "coins", "min_sensitivity", "version", "constraints")
 _COMMON = ("gamma", "sampler", "budget", "bound", "samples", "domain", "seed", "timeout", "workers", "store")
 

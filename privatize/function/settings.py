@@ -38,6 +38,8 @@ from privatize.samplers.public import bootstraps
 from privatize.samplers.tables import table_names
 
 REQUIRED: Any = inspect.Parameter.empty  # the default of options that must be given
+# A member of a catalogue is asked with an epsilon and a delta of its own each time; until then it has these.
+TRIAL = {"epsilon": 1e-6, "delta": 1e-12}
 _ENVIRONMENT = {"environment": True}  # marks options that do not change an estimate
 
 

@@ -11,7 +11,7 @@ from privatize.calibration.spread import Spread
 from privatize.display.figures import figure
 from privatize.errors import SettingsError, UninformativeWarning
 from privatize.function.accuracy import least_epsilon
-from privatize.function.settings import Settings
+from privatize.function.settings import TRIAL, Settings
 from privatize.identity.library import outside
 from privatize.mechanisms.base import Vector, complete
 from privatize.mechanisms.weighted import weighted
@@ -120,8 +120,11 @@ def _epsilon_for(settings: Settings, found: Any, at: list[int]) -> float:
 
 
 def warn_uninformative(name: str, settings: Settings, found: Any) -> None:
-    """Warn the caller if some numbers of an answer would say no more than P does."""
-    if not isinstance(found, Sensitivity):
+    """Warn the caller if some numbers of an answer would say no more than P does.
+
+    A catalogue is calibrated before it is known with which epsilon its questions will be asked: it is silent.
+    """
+    if not isinstance(found, Sensitivity) or settings.epsilon == TRIAL["epsilon"]:
         return
     words = " ".join(in_words(settings, found).split())
     if words:

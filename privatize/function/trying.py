@@ -18,9 +18,9 @@ from privatize.data.persons import Persons
 from privatize.errors import CalibrationError, OutputError, PrivatizeError
 from privatize.function.calibrator import Calibrator
 from privatize.function.declaring import Draft, Entry
-from privatize.function.inquiry import TRIAL
 from privatize.function.joint import Tried
 from privatize.function.recursion import RecursionGuard
+from privatize.function.settings import TRIAL
 from privatize.function.strength import Strict, bound_to
 from privatize.function.template import Template
 from privatize.identity.leftovers import Snapshot

@@ -86,8 +86,8 @@ def tight(counts: Mapping[str, int], delta: float) -> float:
         from dp_accounting.pld import common, privacy_loss_distribution
         from dp_accounting.rdp import rdp_privacy_accountant as rdp
     except ImportError:
-        raise SettingsError("""composition='tight' needs dp-accounting: pip install 'privatize-dp[accounting]'.
-            Or leave it out: the sum of all epsilons holds as well.""") from None
+        raise SettingsError("""composition='tight' needs dp-accounting: pip install
+            'privatize-dp[accounting]'. Or leave it out: the sum of all epsilons holds as well.""") from None
     orders = np.array(rdp.DEFAULT_RDP_ORDERS, dtype=float)
     total, spent = np.zeros(len(orders)), 0.0
     pure = []

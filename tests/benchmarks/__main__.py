@@ -102,6 +102,8 @@ def main() -> None:
         "--from", dest="source", type=Path, metavar="FILE", help="with --docs: from this JSON"
     )
     options = parser.parse_args()
+    if options.docs and options.only:
+        parser.error("--docs needs all benchmarks: leave out --only")
     if options.source is not None:
         if not options.docs:
             parser.error("--from goes with --docs")

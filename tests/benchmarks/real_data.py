@@ -13,8 +13,9 @@ project. For each question P is
 
 The estimate Δ̂ under P, for γ=0.05, is compared with the gaps of real neighbours: the real data, with one
 record replaced by another real one; and, for a second opinion, by one that the learned P draws. `--docs`
-writes the tables into docs/real_data.md. `--json` saves what was measured, question by question, and goes on
-where an interrupted run stopped.
+writes the summary into docs/real_data.md, every question's figures into docs/real_data.csv, and draws
+docs/real_data.svg. `--json` saves what was measured, question by question, and goes on where an interrupted
+run stopped.
 """
 
 import os
@@ -23,6 +24,7 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", PRIVATIZE_STORE
 
 import argparse
 import bz2
+import csv
 import io
 import json
 import re
@@ -43,6 +45,7 @@ import pandas as pd
 from privatize import check_fit, configure, fit_power, learn, privatize, samplers
 from privatize.errors import PrivatizeError
 from tests.benchmarks.real_questions import QUESTIONS, SETS, Question, Set
+from tests.dot_panels import Panel, draw
 
 GAMMA = 0.05
 EPSILONS = (0.1, 0.3, 1.0)
@@ -271,86 +274,115 @@ def run(asked: Iterable[Question], folder: Path, quick: bool, saved: Path | None
 # --- the page ---------------------------------------------------------------------------------
 
 
+# The kinds of questions, as the picture has them.
+GROUPS = {
+    "means, deviations": ("mean", "standard deviation"),
+    "medians, quantiles": ("median", "10% quantile", "90% quantile"),
+    "slopes, correlations, regressions": ("slope", "correlation", "regression"),
+    "means and shares by group": ("means by group", "shares by group"),
+    "ratios": ("ratio", "ratio of group means"),
+    "logistic regressions": ("logistic regression",),
+    "clusters, components": ("clusters", "component"),
+}
+PANELS = {
+    "bounds": "bounds",
+    "family": "family of bounds",
+    "learned 0.3": "learned",
+    "learned + family 0.3": "learned + family",
+}
+
+
 def _beyond(found: Row) -> str:
     if found["refused"]:
         return "too few people" if found.get("few") else "refused"
-    text = f"{found['beyond']:.3f}".lstrip("0") if found["beyond"] else "0"
-    text = f"**{text}**" if found["beyond"] > GAMMA else text
     check = found.get("check")
-    return f"{text} (× {check['factor']:.2g})" if check else text
+    return f"{found['beyond']:.3f}" + (f" (× {check['factor']:.2g})" if check else "")
 
 
-def _times(value: float | None) -> str:
-    return "" if value is None else f"{value:.1f}" if value < 20 else f"{value:.0f}"
+def counted(rows: list[Row]) -> list[Row]:
+    """Return the rows of questions that were not added later."""
+    added = {each.name for each in QUESTIONS if each.added}
+    return [row for row in rows if row["question"] not in added]
 
 
 def summary(rows: list[Row]) -> str:
     """Return the table of the ways to choose P, without questions that were added later."""
-    added = {each.name for each in QUESTIONS if each.added}
-    rows = [row for row in rows if row["question"] not in added]
-    heads = ("P", "questions within γ", "beyond Δ̂, worst question", "largest gap over Δ̂",
-             "Δ̂ over the true quantile, median", "within γ, if the new record is from the learned P",
-             "noise at ε=1 over the standard error, median")  # fmt: skip
+    rows = counted(rows)
+    heads = ("P", "within γ", "worst share beyond", "largest gap/Δ̂", "Δ̂ over least", "noise")
     lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-    ways = list(rows[0]["ways"])
-    lines += [_line(_way(way), way, rows) for way in ways if "repaired" not in way]
-    for way in ways:
-        if "repaired" in way:  # only where there are enough people for a check
-            some = [row for row in rows if not row["ways"][way].get("few")]
-            before = way.replace(" + repaired", "")
-            lines.append(_line(f"{_way(before)}: only those with enough people for a check", before, some))
-            lines.append(_line(_way(way), way, some))
+    lines += [_line(way, rows) for way in rows[0]["ways"] if way not in ("learned 0.1", "learned 1.0")]
     return "\n".join(lines)
 
 
-def _line(name: str, way: str, rows: list[Row]) -> str:
-    """Return a row of the summary."""
+def _line(way: str, rows: list[Row]) -> str:
+    """Return a row of the summary. A repair is compared with the same questions before it."""
+    rows = [row for row in rows if not row["ways"][way].get("few")]
     found = [row["ways"][way] for row in rows if not row["ways"][way]["refused"]]
 
     def middle(name: str) -> str:
         values = [each[name] for each in found if each[name] is not None]
         return f"{statistics.median(values):.2f}" if values else ""
 
-    foreign = [each["foreign"] for each in found if each["foreign"] is not None]
-    near = f"{sum(share <= GAMMA for share in foreign)} of {len(foreign)}" if foreign else ""
-    refused = "" if len(found) == len(rows) else f", {len(rows) - len(found)} refused"
+    within = f"{_within(found)} of {len(rows)}"
+    if "repaired" in way:
+        within += f", before {_within([row['ways'][way.replace(' + repaired', '')] for row in rows])}"
+    elif len(found) < len(rows):
+        within += f", {len(rows) - len(found)} refused"
     return (
-        f"| {name} | {sum(each['beyond'] <= GAMMA for each in found)} of {len(rows)}{refused} "
-        f"| {max((each['beyond'] for each in found), default=0):.3f} "
-        f"| {max((each['worst'] for each in found), default=0):.1f} "
-        f"| {middle('over')} | {near} | {middle('noise')} |"
+        f"| {_way(way)} | {within} | {max((each['beyond'] for each in found), default=0):.3f} "
+        f"| {max((each['worst'] for each in found), default=0):.1f} | {middle('over')} | {middle('noise')} |"
     )
 
 
+def _within(found: list[Row]) -> int:
+    return sum(not each["refused"] and each["beyond"] <= GAMMA for each in found)
+
+
 def _way(way: str) -> str:
-    names = {"bounds": "uniform over the bounds", "family": "a family around that"}
-    names["bounds + repaired"] = "uniform over the bounds, repaired"
-    return names.get(way) or f"{way.rsplit(' ', 1)[0]}, ε₀={way.rsplit(' ', 1)[1]}"
+    name, _, epsilon = way.rpartition(" ")
+    return f"{name}, ε₀={epsilon}" if epsilon[0].isdigit() else way.replace("family", "family of bounds")
 
 
-def details(rows: list[Row]) -> str:
-    """Return the table of the questions."""
-    ways = list(rows[0]["ways"])
-    last = "learned + family 0.3"
-    heads = ["question", "n", *map(_way, ways), "Δ̂ over the true quantile: bounds", f"{_way(last)}",
-             "noise over standard error: bounds", f"{_way(last)}"]  # fmt: skip
-    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+def _times(value: float | None) -> str:
+    return "" if value is None else f"{value:.1f}" if value < 20 else f"{value:.0f}"
+
+
+def details(rows: list[Row]) -> list[list[str]]:
+    """Return the figures of every question, with a row of heads."""
+    ways, last = list(rows[0]["ways"]), ("bounds", f"learned + family {REPAIRED}")
+    heads = ["question", "n", *(f"share beyond: {_way(way)}" for way in ways)]
+    heads += [f"estimate over the true quantile: {_way(way)}" for way in last]
+    heads += [f"noise over the standard error: {_way(way)}" for way in last]
+    lines = [heads]
     for row in sorted(rows, key=lambda row: row["question"]):
         found = row["ways"]
-        cells = [row["question"], f"{row['n']:,}", *(_beyond(found[way]) for way in ways)]
-        cells += [_times(found[way].get(name)) for name in ("over", "noise") for way in ("bounds", last)]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        times = [_times(found[way].get(name)) for name in ("over", "noise") for way in last]
+        lines.append([row["question"], str(row["n"]), *(_beyond(found[way]) for way in ways), *times])
+    return lines
+
+
+def picture(rows: list[Row]) -> str:
+    """Return a drawing of the shares beyond, by kind of question and way to choose P."""
+    rows = counted(rows)
+    panels = []
+    for way, title in PANELS.items():
+        found = [(row["kind"], row["ways"][way]) for row in rows]
+        dots = [
+            [each["beyond"] for kind, each in found if kind in kinds and not each["refused"]]
+            for kinds in GROUPS.values()
+        ]
+        panels.append(Panel(title, dots, GAMMA, 0.35))
+    return draw(list(GROUPS), panels, left=215, width=120, row=26)
 
 
 def write(rows: list[Row], page: Path = PAGE) -> None:
-    """Write both tables into the page, between their marks."""
-    text = page.read_text()
-    for name, table in (("summary", summary(rows)), ("details", details(rows))):
-        start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
-        before, rest = text.split(start)
-        text = f"{before}{start}\n\n{table}\n\n{end}{rest.split(end)[1]}"
-    page.write_text(text)
+    """Write the summary into the page, between its marks; and the figures and the picture beside it."""
+    start, end = "<!-- summary -->", "<!-- end of summary -->"
+    before, rest = page.read_text().split(start)
+    page.write_text(f"{before}{start}\n\n{summary(rows)}\n\n{end}{rest.split(end)[1]}")
+    with page.with_suffix(".csv").open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(details(rows))
+    page.with_suffix(".svg").write_text(picture(rows))
 
 
 def main() -> None:
@@ -360,14 +392,15 @@ def main() -> None:
     parser.add_argument("--archives", type=Path, default=Path.home() / ".cache" / "privatize-benchmarks")
     parser.add_argument("--only", default="", help="questions whose name contains this")
     parser.add_argument("--json", type=Path, help="where to save what is measured")
-    parser.add_argument("--docs", action="store_true", help="write the tables into docs/real_data.md")
+    parser.add_argument("--docs", action="store_true", help="write docs/real_data.md, .csv and .svg")
     options = parser.parse_args()
     configure(stress=False)  # nothing here uses it
     asked = [each for each in QUESTIONS if options.only in each.name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         rows = run(asked[::11] if options.quick else asked, options.archives, options.quick, options.json)
-    print(f"\n{summary(rows)}\n\n{details(rows)}")
+    print(f"\n{summary(rows)}\n")
+    csv.writer(sys.stdout).writerows(details(rows))
     if options.docs:
         write(rows)
 

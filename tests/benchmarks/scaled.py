@@ -1,6 +1,6 @@
 """How much noise each way to divide it makes, over `scaled="total"`: T8's nine functions, and others.
 
-python -m tests.benchmarks.scaled              # the table of docs/worth.md: about five minutes
+python -m tests.benchmarks.scaled              # docs/worth.md has some of the rows: about five minutes
 python -m tests.benchmarks.scaled --pilots 1   # one calibration of each
 """
 

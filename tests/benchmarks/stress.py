@@ -1,7 +1,7 @@
 """How often a stress test warns, and what it costs: `python -m tests.benchmarks.stress [--quick]`.
 
-The figures are on docs/stress.md. The first table is arithmetic on simulated gaps; the second has private
-functions with the P that a newcomer would write; the third is time.
+Some of the figures are on docs/choosing.md. The first table is arithmetic on simulated gaps; the
+second has private functions with the P that a newcomer would write; the third is time.
 """
 
 import sys
@@ -149,6 +149,6 @@ if __name__ == "__main__":
     quick = "--quick" in sys.argv
     warnings.simplefilter("ignore")
     configure(store=None, workers="inline")
-    simulated(200 if quick else 10_000)
-    questions(3 if quick else 50)
-    cost(1 if quick else 7)
+    simulated(200 if quick else 3_000)
+    questions(3 if quick else 40)
+    cost(1 if quick else 5)

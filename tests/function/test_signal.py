@@ -130,8 +130,21 @@ def test_members_of_a_catalogue_have_a_signal():
     people = seal(DATA, name="a test of signals", sampler=P, budget=budget)
     catalogue = Catalogue("facts", people, gamma=0.1)
     catalogue.add(means)
-    catalogue.calibrate()
+    assert not warned(catalogue.calibrate) and not warned(catalogue._repr_html_)  # no question was asked yet
     assert catalogue.means.release(epsilon=1).signal["income"] > 0
+    assert warned(lambda: catalogue.means(epsilon=0.001))
+
+
+def test_a_catalogue_warns_when_it_is_asked():
+    """A user would be told that every catalogue is noise, at an epsilon that nobody has chosen."""
+    budget = Budget("of warnings", epsilon=5, gamma=0.1, ledger="memory")
+    people = seal(DATA, name="a test of warnings", sampler=P, budget=budget)
+    catalogue = Catalogue("warnings", people, gamma=0.1)
+    catalogue.add(means)
+    assert warned(catalogue.calibrate) == [] and warned(catalogue.means.estimate) == []
+    assert warned(lambda: catalogue.means(epsilon=2)) == []
+    (text,) = warned(lambda: catalogue.means(epsilon=0.01))
+    assert "epsilon=0.01" in text
 
 
 def test_reports_and_cards(tmp_path):

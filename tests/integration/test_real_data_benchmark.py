@@ -16,7 +16,7 @@ pd = pytest.importorskip("pandas", reason="pandas is not installed (extra test)"
 real_data = pytest.importorskip("tests.benchmarks.real_data")
 real_questions = pytest.importorskip("tests.benchmarks.real_questions")
 
-PAGE = "<!-- summary -->old<!-- end of summary -->\nBetween.\n<!-- details --><!-- end of details -->\n"
+PAGE = "<!-- summary -->old<!-- end of summary -->\nAfter.\n"
 
 
 @pytest.fixture(scope="module")
@@ -82,12 +82,13 @@ def test_a_question_is_measured_saved_and_written_into_the_page(archives, tmp_pa
         found = checked[0]["ways"][way]
         assert found["check"]["epsilon"] == 2
         assert found["delta"] >= 0.99 * checked[0]["ways"][way.replace(" + repaired", "")]["delta"]
-    assert "(× " in real_data.details(checked)
+    assert "(× " in real_data.details(checked)[1][4]
     assert ways["bounds"]["over"] > 3 and ways["bounds"]["beyond"] == 0  # ages are far inside of 0 to 1000
     for before, after in (("bounds", "family"), ("learned 0.3", "learned + family 0.3")):
         assert ways[after]["delta"] >= ways[before]["delta"]
     page.write_text(PAGE)
     real_data.write(rows, page)
-    text = page.read_text()
-    assert "old" not in text and "Between." in text and text.count("mean: age (people)") == 1
-    assert "learned + family, ε₀=0.3" in text and "too few people" in text
+    text, figures = page.read_text(), (tmp_path / "page.csv").read_text()
+    assert "old" not in text and "After." in text and "learned + family, ε₀=0.3" in text
+    assert figures.count("mean: age (people)") == 1 and "too few people" in figures
+    assert (tmp_path / "page.svg").read_text().count("<circle") == 8  # two questions, four ways to choose P

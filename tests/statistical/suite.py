@@ -23,14 +23,15 @@ stochastically at most Beta(m - k + 1, k), whose mean is at most gamma, so the n
 beyond is at most beta-binomial, and the sum over independent calibrations at most the sum of as many
 beta-binomials, whose distribution is computed by Fourier transform.
 
-``python tests/statistical/suite.py`` runs everything and writes docs/coverage.md: about ten
-minutes on a core of its own. ``--quick`` runs a part in less than a minute and writes nothing. ``--pairs``
-sets the size: ten times the default is an hour or two.
+``python tests/statistical/suite.py`` runs everything, writes docs/coverage.md and docs/coverage.csv, and
+draws docs/coverage.svg: about ten minutes on a core of its own. ``--quick`` runs a part in less than a minute
+and writes nothing. ``--pairs`` sets the size: ten times the default is an hour or two.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import dataclasses
 import functools
 import math
@@ -53,6 +54,8 @@ if __name__ == "__main__":  # as a script, Python looks for modules in this dire
 
 from privatize import Laplace, estimate_sensitivity, plan, privatize, samplers  # noqa: E402
 from privatize.planning.plan import Plan  # noqa: E402
+from tests.dot_panels import Panel  # noqa: E402
+from tests.dot_panels import draw as draw_panels  # noqa: E402
 from tests.statistical.thresholds import FALSE_ALARM, fewest_successes, most_successes  # noqa: E402
 
 SEED = 2017
@@ -624,112 +627,145 @@ def claim(p: Plan) -> float:
     return p.gamma if p.rho is None else p.rho
 
 
+SHOWN = ["tolerance", "tolerance, least m", "dkw", "marginal"]  # beside every function and law
+
+
+class Line(NamedTuple):
+    """What was realized for a function, or for a law: for all its cells together, and for the worst."""
+
+    name: str
+    n: int | None  # records, of a function
+    calibrations: int
+    realized: list[float]  # of the plans in SHOWN
+    worst: list[float]
+    refused: float
+
+
+def lines_of(cells: list[Cell]) -> list[Line]:
+    """Return a line for every function, and then for every law."""
+    names, laws = dict.fromkeys(cell.name for cell in cells), dict.fromkeys(cell.law for cell in cells)
+    found = [_line(name, ROWS[name].n, [cell for cell in cells if cell.name == name]) for name in names]
+    return found + [_line(law, None, [cell for cell in cells if cell.law == law]) for law in laws]
+
+
+def _line(name: str, n: int | None, cells: list[Cell]) -> Line:
+    outcomes = [judge(cells, PLANS[b]) for b in SHOWN]
+    worst = [] if n is None else [max(judge([cell], PLANS[b]).realized for cell in cells) for b in SHOWN]
+    first = outcomes[0]
+    return Line(name, n, first.calibrations, [o.realized for o in outcomes], worst, first.refused)
+
+
+def figures(lines: list[Line]) -> list[list[str]]:
+    """Return all lines as text, with a row of heads."""
+    heads = [f"{b} (claims {percent(claim(PLANS[b]))})" for b in SHOWN]
+    rows = [["function or law", "n", "calibrations", *heads, *(f"worst law: {b}" for b in SHOWN), "refused"]]
+    for line in lines:
+        worst = [percent(share) for share in line.worst] or [""] * len(SHOWN)
+        shares = [*map(percent, line.realized), *worst, percent(line.refused)]
+        rows.append([line.name, str(line.n or ""), str(line.calibrations), *shares])
+    return rows
+
+
+def picture(lines: list[Line]) -> str:
+    """Return a drawing of what was realized for every function, beside what is claimed."""
+    functions = [line for line in lines if line.n is not None]
+    panels = []
+    for b, most in (("tolerance, least m", 0.06), ("marginal", 0.25)):
+        at = SHOWN.index(b)
+        dots = [[line.realized[at], line.worst[at]] for line in functions]
+        panels.append(Panel(b, dots, claim(PLANS[b]), most, full=1))
+    return draw_panels([line.name for line in functions], panels, left=270, width=200, row=15)
+
+
+PAGE = """
+# Measured coverage
+
+This page shows whether the [bounds](bounds.md) keep their claims in use. {names} functions on {laws} laws
+of data were calibrated again and again, at γ = {gamma}. Each claim was tested for each function and law.
+
+**Result: {flagged} of {tests} tests were flagged.**
+
+{table}
+
+m is the number of pairs of a calibration, and the estimate Δ̂ is the k-th smallest of their gaps. For
+`tolerance` and `dkw` a calibration *fails* if more than a share γ − ρ of all pairs lies beyond Δ̂. The
+claim is that at most a share ρ of calibrations fail. For `marginal` the claim is that the mean share
+beyond Δ̂ is at most γ.
+
+Where gaps are continuous, `tolerance` and `marginal` are as tight as their claims, so figures close to
+the claims are expected. Where many gaps are equal, estimates cover more. `dkw` has much to spare.
+
+## By function
+
+A full dot is what was realized for all laws together. A ring is the worst law by itself, the largest of
+{laws} figures that vary by chance. The line is the claim. Where a claim is tight, about half of the full
+dots are above it, in orange, by chance.
+
+![What was realized for each function, beside what is claimed](coverage.svg)
+
+[All figures](coverage.csv) are listed by function and by law.
+
+## How it is measured
+
+For each function and law the library evaluated {pairs:,} pairs (fewer for slow functions). They were cut
+into disjoint blocks of m, and each block is one calibration. As many fresh pairs, drawn and evaluated by
+a simple loop that shares no code with the library, tell which share of all pairs lies beyond Δ̂. A
+randomized function has the same public seed in all calibrations on one law. Estimates of zero or
+infinity, which the library refuses to use, count here as if it used them; *refused* says how many there
+were.
+
+Realized figures are counts and vary by chance, and the share beyond is itself estimated. The tests allow
+for both exactly: each flags a true claim with probability at most {alarm:g}, whatever the law. The proof
+is in the docstring of `tests/statistical/suite.py`.
+
+`python tests/statistical/suite.py --pairs {pairs} --seed {seed}` writes this page. The same command gives
+the same figures, up to the rounding of another machine's libraries.
+"""
+
+
 def page(cells: list[Cell], pairs: int, seed: int) -> str:
     """Return docs/coverage.md."""
-    p, least, dkw, marginal = (PLANS[b] for b in ("tolerance", "tolerance, least m", "dkw", "marginal"))
-    everything = [(cell, {b: judge([cell], q) for b, q in PLANS.items()}) for cell in cells]
-    flagged = [(cell, b) for cell, found in everything for b, o in found.items() if not o.holds]
-    tests = len(everything) * len(PLANS)
-    names = list(dict.fromkeys(cell.name for cell in cells))
-    laws = list(dict.fromkeys(cell.law for cell in cells))
-    lines = [
-        "# Measured coverage",
-        "",
-        *_prose(
-            f"Do the [bounds](bounds.md) keep their claims? {len(names)} functions on {len(laws)} laws of "
-            "data were calibrated again and again. `python tests/statistical/suite.py` writes this page; "
-            f"it shows the run `--pairs {pairs} --seed {seed}`, at γ = {GAMMA}. The same command gives the "
-            "same figures, up to the rounding of another machine's libraries."
-        ),
-        *_prose(
-            f"For each function and law the library evaluated {pairs:,} pairs (fewer for slow functions), "
-            "which were cut into disjoint blocks of m: each block is one calibration, and its k-th "
-            "smallest gap the estimate Δ̂. As many fresh pairs, drawn and evaluated by a plain loop that "
-            "shares no code with the library, tell which share of all pairs lies strictly beyond Δ̂. With "
-            "`tolerance` and `dkw` a calibration *fails* if that share is more than γ − ρ, and at most a "
-            "share ρ of calibrations may fail. With `marginal` the share beyond is at most γ on average "
-            "over calibrations."
-        ),
-        *_prose(
-            "The realized figures are plain counts, so they vary by chance, and where the claim is tight "
-            "about half of them are above it. Also, the share beyond is itself estimated: one close to γ "
-            "− ρ is sometimes taken for a failure, or not, by mistake. The tests allow for both exactly: "
-            f"a claim that is true is flagged with probability at most {FALSE_ALARM:g} by each, whatever "
-            "the law, atoms included. (The argument is in the script's docstring.) Estimates of zero or "
-            "infinity, which the library refuses to use, count here as if it used them; *refused* says "
-            "how many of them there were. A randomized function gets the same public seed in all "
-            "calibrations on one law."
-        ),
-        f"**Result: {len(flagged)} of {tests} tests (of a function, a law and a plan) were flagged.**",
-        "",
-        *(f"- {cell.name}, {cell.law}: {b}" for cell, b in flagged),
-        *([""] if flagged else []),
-        "## All functions and laws together",
-        "",
-        "| plan | m | k | claimed | realized | calibrations | refused | verdict |",
-        "|---|---|---|---|---|---|---|---|",
+    flagged = [
+        f"- {cell.name}, {cell.law}: {b}"
+        for cell in cells
+        for b in PLANS
+        if not judge([cell], PLANS[b]).holds
     ]
+    heads = ["plan", "m", "k", "claimed", "realized", "calibrations", "refused", "verdict"]
+    rows = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
     for b, q in PLANS.items():
         o = judge(cells, q)
-        what = "failures ≤ " if q.rho is not None else "mean share ≤ "
-        shown = [b, q.m, q.k, what + percent(claim(q)), percent(o.realized), f"{o.calibrations:,}"]
+        shown = [b, q.m, q.k, f"≤ {percent(claim(q))}", percent(o.realized), f"{o.calibrations:,}"]
         shown += [percent(o.refused), "holds" if o.holds else "**flagged**"]
-        lines.append(f"| {' | '.join(map(str, shown))} |")
-    lines += [
-        "",
-        *_prose(
-            "Where gaps are continuous, `tolerance` and `marginal` are as tight as their claims, so "
-            "figures close to the claims are expected; where gaps have atoms, the estimates cover more. "
-            "`dkw` has much to spare."
-        ),
-        "## By law",
-        "",
-        *_table("law", laws, lambda law: [cell for cell in cells if cell.law == law]),
-        "",
-        *_prose(
-            f"Failing calibrations for `tolerance` (m = {p.m} and {least.m}) and `dkw` (m = {dkw.m}), the "
-            f"mean share beyond for `marginal` (m = {marginal.m}); *calibrations* and *refused* are those "
-            f"of m = {p.m}."
-        ),
-        "## By function",
-        "",
-        "The same, for all laws together; in brackets for the worst law by itself, which is the largest of",
-        f"{len(laws)} figures that vary by chance.",
-        "",
-        *_table("function", names, lambda name: [cell for cell in cells if cell.name == name], True),
-    ]
-    return "\n".join(lines) + "\n"
+        rows.append(f"| {' | '.join(map(str, shown))} |")
+    return filled(
+        table="\n".join([*flagged, *([""] if flagged else []), *rows]),
+        names=len({cell.name for cell in cells}),
+        laws=len({cell.law for cell in cells}),
+        flagged=len(flagged),
+        tests=len(cells) * len(PLANS),
+        pairs=pairs,
+        seed=seed,
+    )
 
 
-def _prose(text: str) -> list[str]:
-    """Return a paragraph, and the empty line after it."""
-    return [*textwrap.wrap(text, 110, break_on_hyphens=False), ""]
+def filled(**facts: Any) -> str:
+    """Return the page with its figures, in lines of at most 120 characters."""
+    text = PAGE.strip().format(gamma=GAMMA, alarm=FALSE_ALARM, **facts)
+    parts = (
+        part if part[0] in "|-!#" else "\n".join(textwrap.wrap(part, 120, break_on_hyphens=False))
+        for part in text.split("\n\n")
+    )
+    return "\n\n".join(parts) + "\n"
 
 
-def _table(
-    title: str, keys: list[str], chosen: Callable[[str], list[Cell]], worst: bool = False
-) -> list[str]:
-    """Return a table with one line for each key."""
-    bounds = ["tolerance", "tolerance, least m", "dkw", "marginal"]
-    heads = [f"{b} (≤ {percent(claim(PLANS[b]))})" for b in bounds]
-    size = ["n"] if worst else []
-    lines = [
-        f"| {' | '.join([title, *size, 'calibrations', *heads, 'refused'])} |",
-        "|---" * (len(heads) + len(size) + 3) + "|",
-    ]
-    for key in keys:
-        cells = chosen(key)
-        found = [judge(cells, PLANS[b]) for b in bounds]
-        shown = [percent(o.realized) for o in found]
-        if worst:
-            alone = [max(judge([cell], PLANS[b]).realized for cell in cells) for b in bounds]
-            shown = [f"{one} ({percent(top)})" for one, top in zip(shown, alone, strict=True)]
-        name = key.replace("|", "\\|")
-        n = [str(ROWS[key].n)] if worst else []
-        lines.append(
-            f"| {' | '.join([name, *n, f'{found[0].calibrations:,}', *shown, percent(found[0].refused)])} |"
-        )
-    return lines
+def write(cells: list[Cell], pairs: int, seed: int, page_at: Path = ROOT / "docs" / "coverage.md") -> None:
+    """Write the page, and the figures and the picture beside it."""
+    page_at.write_text(page(cells, pairs, seed), encoding="utf-8")
+    lines = lines_of(cells)
+    with page_at.with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows(figures(lines))
+    page_at.with_suffix(".svg").write_text(picture(lines), encoding="utf-8")
 
 
 def main() -> None:
@@ -755,7 +791,7 @@ def main() -> None:
     for b, p in PLANS.items():
         print(f"{b} claims {claim(p):.4f}: {judge(cells, p)}")
     if not options.quick:
-        (ROOT / "docs" / "coverage.md").write_text(page(cells, pairs, options.seed), encoding="utf-8")
+        write(cells, pairs, options.seed)
 
 
 if __name__ == "__main__":

@@ -111,8 +111,13 @@ def test_threshold_of_sums():
         assert law[most + 1 :].sum() <= 1e-3 < law[most:].sum()
 
 
-def test_the_page_has_no_code_to_run():
-    """A reader would see a page of figures that the documentation's tests try to execute."""
+def test_the_page_has_figures_a_picture_and_no_code_to_run(tmp_path):
+    """A reader would see a page without its figures, or one that the documentation's tests try to execute."""
     cells = [plenty(name) for name in SMOOTH]
-    text = suite.page(cells, PLENTY, suite.SEED)
+    suite.write(cells, PLENTY, suite.SEED, tmp_path / "page.md")
+    text, figures, drawn = (
+        (tmp_path / f"page.{end}").read_text(encoding="utf-8") for end in ("md", "csv", "svg")
+    )
     assert "```" not in text and "0 of 25 tests" in text
+    assert [line.partition(",")[0] for line in figures.splitlines()[1:]] == [*SMOOTH, LAW]
+    assert drawn.count("<circle") == 2 * 2 * len(SMOOTH)  # two plans, all laws together and the worst of them
