@@ -165,7 +165,7 @@ class Audit(Shown):
         if not own.holds:
             return f"{shown}; the pairs contradict {claimed}"
         if own.high <= self.gamma:
-            return shown
+            return f"{shown}, so {own.pairs:,} fresh pairs confirm {claimed}"
         more = "more pairs could confirm it" if self.gamma else "no number of pairs could confirm it"
         return (
             f"{own.pairs:,} fresh pairs can confirm a gamma of {shown} or more; they do not "
