@@ -118,7 +118,16 @@ TESTS = Path(__file__).parent
 REEXPORTED = {Path("sklearn.py"), Path("sums.py"), Path("constraints.py")}
 # Tests of no single module: what all of a kind must do, entire programs, and rules about the code itself.
 SUITES = {"catalogue_attacks", "catalogue_leaks", "catalogue_processes", "contract", "isolation", "leaks"}
-SUITES |= {"fingerprint_mutations", "design", "distribution", "docs", "fuzz", "golden", "layers", "public_names"}
+SUITES |= {
+    "fingerprint_mutations",
+    "design",
+    "distribution",
+    "docs",
+    "fuzz",
+    "golden",
+    "layers",
+    "public_names",
+}
 
 
 def test_every_module_has_a_test_file_of_its_own():
