@@ -1,4 +1,4 @@
-"""The docs can be read: they are short, their links lead somewhere, and pictures have words and two variants."""
+"""The docs can be read: they are short, links lead somewhere, and pictures have words and two variants."""
 
 import re
 from pathlib import Path

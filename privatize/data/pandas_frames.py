@@ -286,9 +286,23 @@ class PandasFrames(Tabular):
             return made
         for at, part in enumerate(zip(self.columns(data), self.columns(drawn), ends, strict=True)):
             if made[at] is None:
-                own = columns.arrays(self.convert_column(*part))[0]
+                own = self._by_distinct_values(*part)
                 made[at] = taken(own, slice(None))
         return made
+
+    def _by_distinct_values(self, own: Any, drawn: Any, support: Any) -> Any:
+        """Return one private column as P would draw it: of categories and strings, each value once."""
+        array, dtype = columns.arrays(own)[0], own.dtype
+        listed = columns.kind_of(drawn) in ("text", "category", "object") and unwrap(support)[0] is not None
+        if listed and isinstance(dtype, pd.CategoricalDtype) and len(dtype.categories) < len(own):
+            places, known = array.codes, dtype.categories.tolist()
+        elif listed and isinstance(dtype, pd.StringDtype):
+            places, distinct = array.factorize()
+            known = distinct.tolist()
+        else:
+            return columns.arrays(self.convert_column(own, drawn, support))[0]
+        made = columns.arrays(self.convert_listed([*known, None], drawn, support))[0]
+        return made.take(np.where(places < 0, len(known), places))
 
 
 def is_quick(own: Any, drawn: Any, support: Any) -> bool:

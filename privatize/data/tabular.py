@@ -180,8 +180,12 @@ class Tabular(Columnar):
         if kind not in ("text", "category", "object"):
             return self._convert_ordered(values, missing, drawn, support)
         # With None for missing values: the number that fills a gap in `values` may be a category.
-        listed = clipping.convert_choices(clipping.with_none(values.tolist(), missing), support)
-        if kind == "text":
+        return self.convert_listed(clipping.with_none(values.tolist(), missing), drawn, support)
+
+    def convert_listed(self, values: list[Any], drawn: Any, support: Any) -> Any:
+        """Return strings, or values of any kind, as a column that P would draw."""
+        listed = clipping.convert_choices(values, support)
+        if columns.kind_of(drawn) == "text":
             listed = [value if isinstance(value, str) else None for value in listed]
         return self.native(listed, None, drawn)
 

@@ -196,6 +196,54 @@ def test_numbers_are_the_same_without_the_fast_path(drawn, support, monkeypatch)
                 assert one[name].to_numpy().tobytes() == other[name].to_numpy().tobytes()
 
 
+CHOICES = {
+    "strings": OneOf(("F", "M"), unknown="M"),
+    "strings or missing": Maybe(OneOf(("F", "M"), unknown="M")),
+    "numbers": OneOf((0, 1, 7), unknown=7),
+    "booleans": OneOf((False, True), unknown=False),
+    "anything or missing": Maybe(None),
+    "none": None,
+}
+LISTED = {
+    "text": lambda: pd.Series(["F", "x", None, "M", "F", "F"]),
+    "text of pyarrow": lambda: pd.Series(["F", "x", None, "M", "F", "F"], dtype="string[pyarrow]"),
+    "python text": lambda: pd.Series(["F", "x", None, "M", "F", "F"], dtype="string[python]"),
+    "objects": lambda: pd.Series(["F", 1, None, True, 1.0, "F"], dtype=object),
+    "categories": lambda: pd.Series(pd.Categorical(["F", "x", None, "M", "F", "F"])),
+    "unused categories": lambda: pd.Series(pd.Categorical(["F", "M", None] * 2, categories=["a", "M", "F"])),
+    "many categories": lambda: pd.Series(pd.Categorical([*"FMFMFM"], categories=[*"abcdefghFM"])),
+    "numbers": lambda: pd.Series(pd.Categorical([0, 1, 7, 8, 1, 0])),
+    "booleans": lambda: pd.Series(pd.Categorical([True, False, None, True, False, True])),
+    "mixed": lambda: pd.Series(pd.Categorical([1, "F", True, None, "1", 1])),
+}
+
+
+@pytest.mark.parametrize("support", CHOICES)
+@pytest.mark.parametrize("drawn", ["text", "objects", "categories", "numbers", "booleans"])
+def test_each_distinct_value_is_converted_as_every_single_one(drawn, support, monkeypatch):
+    """Private strings would become other ones than those that P draws, because they are converted faster."""
+    template = pd.DataFrame({"x": LISTED[drawn]()}).iloc[:2]
+
+    def converted(own):
+        try:
+            return records.convert(pd.DataFrame({"x": LISTED[own]()}), template, {"x": CHOICES[support]})
+        except (DataError, ValueError, TypeError) as error:
+            return type(error)
+
+    fast = [converted(own) for own in LISTED]
+
+    def one_by_one(self, own, drawn, support):
+        return columns.arrays(self.convert_column(own, drawn, support))[0]
+
+    monkeypatch.setattr(pandas_frames.PandasFrames, "_by_distinct_values", one_by_one)
+    for one, other in zip(fast, [converted(own) for own in LISTED], strict=True):
+        if isinstance(other, type):
+            assert one is other
+        else:
+            pd.testing.assert_frame_equal(one, other)
+            assert [type(value) for value in one["x"]] == [type(value) for value in other["x"]]
+
+
 @pytest.mark.parametrize("domain", ["clip", "as-is"])
 def test_a_column_may_be_called_name(domain):
     """A column called "name" is the private one, and not what P drew for it."""
