@@ -285,24 +285,33 @@ class PandasFrames(Tabular):
         if all(part is not None for part in made):
             return made
         for at, part in enumerate(zip(self.columns(data), self.columns(drawn), ends, strict=True)):
-            if made[at] is None:
-                own = self._by_distinct_values(*part)
-                made[at] = taken(own, slice(None))
+            if made[at] is not None:
+                continue
+            found = distinct(*part)
+            if found is None:
+                made[at] = taken(columns.arrays(self.convert_column(*part))[0], slice(None))
+            else:
+                places, known = found
+                made[at] = taken(columns.arrays(self.convert_listed([*known, None], *part[1:]))[0], places)
         return made
 
-    def _by_distinct_values(self, own: Any, drawn: Any, support: Any) -> Any:
-        """Return one private column as P would draw it: of categories and strings, each value once."""
-        array, dtype = columns.arrays(own)[0], own.dtype
-        listed = columns.kind_of(drawn) in ("text", "category", "object") and unwrap(support)[0] is not None
-        if listed and isinstance(dtype, pd.CategoricalDtype) and len(dtype.categories) < len(own):
-            places, known = array.codes, dtype.categories.tolist()
-        elif listed and isinstance(dtype, pd.StringDtype):
-            places, distinct = array.factorize()
-            known = distinct.tolist()
-        else:
-            return columns.arrays(self.convert_column(own, drawn, support))[0]
-        made = columns.arrays(self.convert_listed([*known, None], drawn, support))[0]
-        return made.take(np.where(places < 0, len(known), places))
+
+def distinct(own: Any, drawn: Any, support: Any) -> tuple[Any, list[Any]] | None:
+    """Return the distinct values of categories or strings, and the place of each record's among them.
+
+    A missing value is one after the last. None where values have to be converted one by one.
+    """
+    if columns.kind_of(drawn) not in ("text", "category", "object") or unwrap(support)[0] is None:
+        return None
+    array, dtype = columns.arrays(own)[0], own.dtype
+    if isinstance(dtype, pd.CategoricalDtype) and len(dtype.categories) < len(own):
+        places, known = array.codes, dtype.categories.tolist()
+    elif isinstance(dtype, pd.StringDtype):
+        places, values = array.factorize()
+        known = values.tolist()
+    else:
+        return None
+    return np.where(places < 0, len(known), places), known
 
 
 def is_quick(own: Any, drawn: Any, support: Any) -> bool:
