@@ -681,8 +681,8 @@ PAGE = """
 # Measured coverage
 
 This page shows whether the [bounds](bounds.md) keep their claims in use. {names} functions were calibrated
-repeatedly on data from {laws} distributions (laws), at γ = {gamma}. Each claim was tested for each function
-and law.
+repeatedly on data from {laws} distributions (laws), at γ = {gamma}, the share of pairs on which the promise
+may fail. Each claim was tested for each function and law.
 
 **Result: {flagged} of {tests} tests were flagged.**
 
