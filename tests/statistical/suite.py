@@ -680,26 +680,27 @@ def picture(lines: list[Line]) -> str:
 PAGE = """
 # Measured coverage
 
-This page shows whether the [bounds](bounds.md) keep their claims in use. {names} functions on {laws} laws
-of data were calibrated again and again, at γ = {gamma}. Each claim was tested for each function and law.
+This page shows whether the [bounds](bounds.md) keep their claims in use. {names} functions were calibrated
+repeatedly on data from {laws} distributions (laws), at γ = {gamma}, the share of pairs on which the promise
+may fail. Each claim was tested for each function and law.
 
 **Result: {flagged} of {tests} tests were flagged.**
 
 {table}
 
-m is the number of pairs of a calibration, and the estimate Δ̂ is the k-th smallest of their gaps. For
+m is the number of pairs in a calibration, and the estimate Δ̂ is the k-th smallest of their gaps. For
 `tolerance` and `dkw` a calibration *fails* if more than a share γ − ρ of all pairs lies beyond Δ̂. The
-claim is that at most a share ρ of calibrations fail. For `marginal` the claim is that the mean share
-beyond Δ̂ is at most γ.
+claim is that at most a share ρ of calibrations fail. For `marginal` the claim is that the mean share beyond
+Δ̂ is at most γ.
 
-Where gaps are continuous, `tolerance` and `marginal` are as tight as their claims, so figures close to
-the claims are expected. Where many gaps are equal, estimates cover more. `dkw` has much to spare.
+If gaps are continuous, the claims of `tolerance` and `marginal` are tight, so the figures should be close
+to them. If many gaps are equal, estimates cover more. `dkw` has much to spare.
 
 ## By function
 
-A full dot is what was realized for all laws together. A ring is the worst law by itself, the largest of
-{laws} figures that vary by chance. The line is the claim. Where a claim is tight, about half of the full
-dots are above it, in orange, by chance.
+A full dot shows all laws together. A ring shows the worst law by itself, the largest of {laws} figures that
+vary by chance. The line is the claim. Where a claim is tight, about half of the full dots are above it by
+chance, in orange.
 
 ![What was realized for each function, beside what is claimed](coverage.svg)
 
@@ -708,15 +709,14 @@ dots are above it, in orange, by chance.
 ## How it is measured
 
 For each function and law the library evaluated {pairs:,} pairs (fewer for slow functions). They were cut
-into disjoint blocks of m, and each block is one calibration. As many fresh pairs, drawn and evaluated by
-a simple loop that shares no code with the library, tell which share of all pairs lies beyond Δ̂. A
-randomized function has the same public seed in all calibrations on one law. Estimates of zero or
-infinity, which the library refuses to use, count here as if it used them; *refused* says how many there
-were.
+into disjoint blocks of m pairs, and each block is one calibration. As many fresh pairs, drawn and evaluated
+by a simple loop that shares no code with the library, show which share of pairs lies beyond Δ̂. A
+randomized function has the same public seed in all calibrations on one law. Estimates of zero or infinity,
+which the library refuses, count here as if it used them; *refused* says how many there were.
 
-Realized figures are counts and vary by chance, and the share beyond is itself estimated. The tests allow
-for both exactly: each flags a true claim with probability at most {alarm:g}, whatever the law. The proof
-is in the docstring of `tests/statistical/suite.py`.
+Realized figures vary by chance, and the share beyond Δ̂ is itself estimated. The tests allow for both
+exactly: each flags a true claim with probability at most {alarm:g}, whatever the law. The docstring of
+`tests/statistical/suite.py` has the proof.
 
 `python tests/statistical/suite.py --pairs {pairs} --seed {seed}` writes this page. The same command gives
 the same figures, up to the rounding of another machine's libraries.
