@@ -1,13 +1,17 @@
-"""Formulas between dollar signs become MathML, which browsers show without a script or a font of ours."""
+"""Formulas between dollar signs become MathML, which browsers show without a script or a font of ours.
+
+So does Δ̂, which many fonts show badly.
+"""
 
 import re
 from typing import Any
 
 import latex2mathml.converter
 
-# Code comes first, so that dollar signs in it are left alone.
+# Code and the words of pictures come first, so that they are left alone.
 _PARTS = re.compile(
-    r"^```.*?^```|`[^`\n]+`|<!--.*?-->|(?<![\\$])\$\$(?P<block>[^$]+)\$\$|(?<![\\\w$])\$(?=\S)(?P<inline>[^$\n]+?)(?<=\S)\$(?![\w$])",
+    r"^```.*?^```|`[^`\n]+`|<!--.*?-->|!\[[^\]]*\]\([^)]*\)|"
+    r"(?<![\\$])\$\$(?P<block>[^$]+)\$\$|(?<![\\\w$])\$(?=\S)(?P<inline>[^$\n]+?)(?<=\S)\$(?![\w$])|(?P<hat>Δ\u0302)",
     re.DOTALL | re.MULTILINE,
 )
 _formulas: list[str] = []
@@ -18,7 +22,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     _formulas.clear()
 
     def placeholder(found: re.Match[str]) -> str:
-        block, inline = found["block"], found["inline"]
+        block, inline = found["block"], r"\hat\Delta" if found["hat"] else found["inline"]
         if block is None and inline is None:
             return found[0]
         display = "inline" if block is None else "block"
