@@ -16,14 +16,13 @@ INTRODUCTION = """\
 # The paper, reproduced
 
 This page shows which results of Rubinstein and Aldà, "Pain-Free Random Differential Privacy with
-Sensitivity Sampling" (ICML 2017), you get with this library, and which you do not. Of {judged} claims that we
-checked, {agree} agree. Each section links to all its claims and numbers.
+Sensitivity Sampling" (ICML 2017), you can reproduce with this library, and which you cannot. Of {judged}
+claims that we checked, {agree} agree. `python -m examples.paper` repeats all experiments and writes this
+page.
 
 γ is the share of random neighbouring pairs on which the promise may fail, m the number of sampled pairs, n
 the number of records, and Δ̂ the estimated sensitivity: the k-th smallest of m gaps. A calibration may be
-unlucky with probability ρ. Figures and theorems have the numbers of the paper's full version.
-
-`python -m examples.paper` runs all experiments again and writes this page.
+unlucky with probability ρ. Figures and theorems are numbered as in the paper's full version.
 """
 
 

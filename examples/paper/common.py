@@ -32,18 +32,18 @@ import privatize
 DOCS = Path(__file__).parents[2] / "docs"
 SEED = 2017
 
-# In the order of the page.
-SCRIPTS = (
-    "sampler",
-    "operating_points",
-    "exponential_mean",
-    "cube_mean",
-    "svm_sensitivity",
-    "svm_utility",
-    "kde_utility",
-    "corollaries",
-    "transfer",
-)
+# In the order of the page, with what each picture shows, for those who cannot see it.
+SCRIPTS = {
+    "sampler": "True and empirical distribution of gaps, and the level above 1−γ",
+    "operating_points": "The least m, and k/m, against γ for three bounds",
+    "exponential_mean": "Estimates fall towards log(1/γ)/n as m grows",
+    "cube_mean": "Estimates against the dimension, below the global sensitivity",
+    "svm_sensitivity": "Estimates against the dimension, far below the global bounds",
+    "svm_utility": "Error against ε, which falls sooner with sampling",
+    "kde_utility": "Error against ε, and estimates relative to the global sensitivity",
+    "corollaries": "Releases of five mechanisms, their distributions, and audited losses",
+    "transfer": "Measured shares under Q, all below the allowed lines",
+}
 
 # Okabe and Ito's colors, which the colorblind can tell apart; markers tell them apart in gray. They are a
 # little changed, and all text is gray, so that a picture without a background can be read on white and on
@@ -258,8 +258,8 @@ def section(name: str, folder: Path) -> str:
     if saved["quick"]:
         lines += ["*A quick run: smaller than the paper's.*", ""]
     if (folder / f"{name}.svg").exists():
-        lines += [f"![{title}](paper/{name}.svg)", ""]
+        lines += [f"![{SCRIPTS[name]}](paper/{name}.svg)", ""]
     agree, judged = agreement(saved["claims"])
-    verdict = f"**{agree} of {judged} claims agree** ([numbers](paper/{name}.json))."
+    verdict = f"**[{agree} of {judged} claims agree](paper/{name}.json).**"
     lines += [*textwrap.wrap(f"{script.summary(saved['numbers'])} {verdict}", 120, **WHOLE), ""]
     return "\n".join(lines)

@@ -327,13 +327,13 @@ def summary(numbers: dict[str, Any]) -> str:
     audits = [part["audit"] for part in parts]
     share = max(part["distance"] / math.sqrt(math.log(2 / 1e-6) / (2 * part["count"])) for part in parts)
     return (
-        "Corollaries 10 and 12 to 14, and the posterior sampler of Section 4 (future work there). Each "
+        "We ran Corollaries 10 and 12 to 14, and the posterior sampler that Section 4 leaves for future "
+        "work (the exponential mechanism with log-likelihoods as scores). Each "
         "mechanism releases what its corollary says (gray): the distance of the distribution functions is "
         f"at most {share:.2f} of what chance allows. Audits with {audits[0]['releases']:,} releases show "
         f"less privacy loss than claimed, and at most {max(each['beyond'] for each in audits)} of "
         f"{audits[0]['pairs']:,} fresh pairs are beyond Δ̂ (γ={numbers['gamma']:g}). The σ of Corollary 12 "
-        "is proven for ε<1 only, which the paper does not say; we refuse larger ones. The posterior "
-        "sampler is the exponential mechanism, with log-likelihoods as scores and the prior as weights."
+        "is proven only for ε<1, which the paper does not say; with it we refuse larger ε."
     )
 
 

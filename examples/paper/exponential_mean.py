@@ -173,8 +173,7 @@ def summary(numbers: dict[str, Any]) -> str:
         "Example 6 and Figure 4: a mean of exponential records has no global sensitivity, but all pairs "
         "except a share γ are within log(1/γ)/n (gray). As claimed, the estimates converge to it quickly: "
         f"for γ≥{min(common):g} they are at most {worst['dkw']} times as large with "
-        f"m={', '.join(f'{m:,}' for m in sizes)}. With our default bound (dashed) these factors are "
-        f"{worst['tolerance']}. Curves begin at the least γ that m supports."
+        f"m={', '.join(f'{m:,}' for m in sizes)} (our default bound, dashed: {worst['tolerance']})."
     )
 
 

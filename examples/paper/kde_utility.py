@@ -344,11 +344,11 @@ def summary(numbers: dict[str, Any]) -> str:
     return (
         f"Figure 7: a kernel density of {numbers['n']:,} points, released by the Bernstein mechanism. The "
         "paper leaves kernel, bandwidth b, P and global bound open; we took a Gaussian kernel, "
-        f"b={BANDWIDTH:g} and the true mixture. Against a bound by the triangle inequality, the global "
-        f"approach has {times('triangle')} times the error of sampling for ε≤{epsilons[high[-1]]:g}, as "
-        "claimed. Against the sharp bound 1/(n·b·√2π) sampling gains nothing (factors of "
-        f"{times('global')}), since most pairs are close to the worst case. At ε={epsilons[-1]:g} all "
-        f"errors are within {100 * (last - 1):.0f}% of the polynomial's own, as claimed."
+        f"b={BANDWIDTH:g} and the true mixture. With a bound by the triangle inequality, the error is "
+        f"{times('triangle')} times that of sampling for ε≤{epsilons[high[-1]]:g}, as claimed. With the "
+        f"sharp bound 1/(n·b·√2π) sampling gains nothing (factors of {times('global')}), since most pairs "
+        f"are close to the worst case. At ε={epsilons[-1]:g} all errors are within "
+        f"{100 * (last - 1):.0f}% of the polynomial's own, as claimed."
     )
 
 

@@ -184,11 +184,10 @@ def summary(numbers: dict[str, Any]) -> str:
     return (
         "Table 1 gives the ρ that minimizes m, k or γ (Figures 2 and 3, solid). A search over all ρ found "
         f"nothing better in {sum(found)} of {len(found)} cases. Two statements fail. Corollary 16 says "
-        "that the least m grows as o(γ⁻² log(1/γ)). But Theorem 15 requires m≥log(1/ρ)/(2(γ−ρ)²), which "
-        "exceeds log(1/γ)/(2γ²), so the rate is O and not o. The constant 0.28457 in the proof of "
-        f"Corollary 20 should be {rho:.5f}; nothing depends on it. With our default bound (`tolerance`, "
-        f"dashed) the least m is {fewer[0.1]:.0f} times smaller near γ=0.1, and {fewer[0.001]:.0f} times "
-        "near γ=0.001."
+        "that the least m is o(γ⁻² log(1/γ)), but Theorem 15 requires m≥log(1/ρ)/(2(γ−ρ)²), which "
+        "exceeds log(1/γ)/(2γ²): the rate is O, not o. In the proof of Corollary 20, 0.28457 should be "
+        f"{rho:.5f}, which changes nothing. With our default bound (`tolerance`, dashed) the least m is "
+        f"{fewer[0.1]:.0f} times smaller near γ=0.1, and {fewer[0.001]:.0f} times near γ=0.001."
     )
 
 

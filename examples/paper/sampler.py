@@ -142,12 +142,12 @@ def summary(numbers: dict[str, Any]) -> str:
     """Return the paragraph of the page."""
     repeats, rho, gamma = numbers["repeats"], numbers["rho"], numbers["gamma"]
     return (
-        "Figure 1 and the proof of Theorem 15 show how Δ̂ is chosen: the distribution function of the "
-        "sampled gaps (red) is inverted at 1−γ+ρ+ρ′, which is above 1−γ because the true one (blue) may "
-        f"be lower. We calibrated the mean of {numbers['n']} exponential records {repeats:,} times, with "
-        f"m={numbers['m']} and γ={gamma:g}. A random pair was within Δ̂ with probability "
-        f"{numbers['covered']:.3f} on average; {1 - gamma:g} is promised. The share of pairs within Δ̂ was "
-        f"below 1−γ+ρ in {numbers['short'] / repeats:.4f} of the calibrations; ρ={rho:.4f} is allowed."
+        "Figure 1 and the proof of Theorem 15: Δ̂ is where the distribution function of the sampled gaps "
+        "(red) reaches 1−γ+ρ+ρ′, above 1−γ because the true one (blue) may be lower. "
+        f"We calibrated the mean of {numbers['n']} exponential records {repeats:,} times, with "
+        f"m={numbers['m']}, γ={gamma:g}. On average {numbers['covered']:.3f} of pairs were within Δ̂ "
+        f"(promised: {1 - gamma:g}). This share was below 1−γ+ρ in {numbers['short'] / repeats:.4f} of the "
+        f"calibrations (allowed: ρ={rho:.4f})."
     )
 
 

@@ -329,15 +329,15 @@ def summary(numbers: dict[str, Any]) -> str:
     averaged, last = (np.array([curves[way]["values"][str(g)] for g in gammas]) for way in (AVERAGED, LAST))
     over, d, vectors = bounds / averaged[0], numbers["dimensions"], curves[AVERAGED]["vectors"]
     return (
-        "Figure 5: weights and bias. With the averaged loss (left), Δ̂ is near 0.01 as claimed, or zero; "
+        "Figure 5: with the averaged loss (left), Δ̂ is near 0.01 as claimed, or zero; "
         f"the global bound is {over.min():,.0f} to {over.max():,.0f} times as large at γ={gammas[0]:g} "
         f"(the paper: two orders of magnitude). Three statements fail: the bound is {bounds[0]:.2f} at "
-        f"d={d[0]}, not above 20; Δ̂ depends on γ, being zero at large γ and d, where we refuse to "
+        f"d={d[0]}, not above 20; Δ̂ depends on γ, and is zero at large γ and d, where we refuse to "
         f"release; and there are fewer support vectors as d grows ({vectors[0]:.0f} to {vectors[-1]:.0f} "
         f"of {numbers['n']:,} records), not more. With the summed loss (right, as in scikit-learn), Δ̂ is "
         f"near 0.01 only for γ≥{gammas[1]:g} and with the solver's default tolerance (solid), whose error "
-        f"makes most of these gaps. At γ={gammas[0]:g} it is {last[0].min():.1f} to {last[0].max():.1f}. "
-        "The proof of Proposition 19 needs 2Cd, not 2C√d. Its bound still holds for C≥2, because ½‖w‖²≤C "
+        f"causes most of these gaps; at γ={gammas[0]:g} it is {last[0].min():.1f} to {last[0].max():.1f}. "
+        "The proof of Proposition 19 gives 2Cd, not 2C√d, but its bound holds for C≥2, because ½‖w‖²≤C "
         "gives |w·x|≤√(2Cd)≤C√d."
     )
 

@@ -238,15 +238,17 @@ def summary(numbers: dict[str, Any]) -> str:
         """Return from which ε on the error is within 0.01 of the non-private one."""
         above = np.flatnonzero(means[f"{side} {name}"] > means[f"{side} plain"] + 0.01)
         after = int(above[-1]) + 1 if len(above) else 0
-        return f"from ε={epsilons[after]:.2g} on" if after < len(epsilons) else f"not by ε={epsilons[-1]:g}"
+        if after == len(epsilons):
+            return f"not even at ε={epsilons[-1]:g}"
+        return f"from ε={epsilons[after]:.2g} on"
 
     return (
         f"Figure 6, left: at ε={epsilons[0]:g} both private machines guess (errors "
         f"{means['left sampled'][0]:.2f} and {means['left global'][0]:.2f}). With Δ̂ the error is within "
         f"0.01 of the non-private {means['left plain'][0]:.3f} {reached('left', 'sampled')}; with the "
         f"global bound, {reached('left', 'global')}. At ε={epsilons[most]:.2g} the errors are "
-        f"{means['left sampled'][most]:.3f} and {means['left global'][most]:.3f}. But the first promise is "
-        f"random differential privacy, γ={numbers['gamma']:g}, and the second covers all data."
+        f"{means['left sampled'][most]:.3f} and {means['left global'][most]:.3f}. But only the second "
+        f"promise covers all data; the first is random differential privacy, γ={numbers['gamma']:g}."
     )
 
 

@@ -155,14 +155,12 @@ def summary(numbers: dict[str, Any]) -> str:
     """Return the paragraph of the page."""
     points, gamma = numbers["points"], numbers["gamma"]
     kept = [at_most(p["beyond"], p["pairs"], p["allowed"]) for p in points if p["tau"] > 0]
-    own = [p["beyond"] / p["pairs"] for p in points if p["tau"] == 0]
     most = max(used(points, gamma, case, n) for case in CASES for n in SIZES)
     return (
         "Proposition 8: a promise with γ under P holds with γ+√((n+1)τ/2) under every Q with KL(P‖Q)≤τ. "
         "We estimated under a normal P and counted fresh pairs from wider or shifted Q (points; lines: "
-        f"what is allowed). It holds in {sum(kept)} of {len(kept)} cases, and at most {most:.0%} of an "
-        f"allowance below 1 is used. Under P itself, {min(own):.3f} to {max(own):.3f} of the pairs are "
-        f"beyond Δ̂, with γ={gamma:g}. `privatize.transfer` has a sharper allowance."
+        f"what is allowed). It holds in {sum(kept)} of {len(kept)} cases, and uses at most {most:.0%} of the "
+        "allowance where that is below 1. `privatize.transfer` has a sharper allowance."
     )
 
 

@@ -18,8 +18,6 @@ QUESTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "1 ms, a dict": ("calibration", "a dict, f = 1 ms, per pair"),
         "100 µs, a float, from a frame": ("calibration", "a frame, to a float, f = 100 µs, per pair"),
         "`batch=`, uniform numbers": ("calibration", "batch=, uniform numbers, per pair"),
-        "a mean of 1,000,000 numbers": ("cost against n", "plain, n=1,000,000"),
-        "that mean with `additive`": ("cost against n", "additive, n=1,000,000"),
     },
     "How many pairs are sampled by default?": {
         "γ=0.2": ("evaluations", "γ=0.2: tolerance, balanced (the default)"),
@@ -31,7 +29,6 @@ QUESTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "`pair=`, ridge regression": ("amortization", "pair=: ridge, rank one"),
         "two processes, 1 ms": ("execution", "two processes, f = 1 ms"),
         "two processes, 10 ms": ("execution", "two processes, f = 10 ms"),
-        "Dask, two workers, 10 ms": ("execution", "Dask, two workers here, f = 10 ms"),
         "Ray, two workers, 10 ms": ("execution", "Ray, two workers here, f = 10 ms"),
     },
     "How much faster is it than the authors' R package?": {
@@ -87,22 +84,21 @@ that draws the same records and runs the function on them.
 
 ## The results
 
-{met} of {goals} goals are met. *×* is ours over theirs, so less is better; *times as fast* is theirs over
-ours. n is the number of records, m the number of pairs that are sampled from P, the public distribution,
-and γ the share of pairs on which the promise may fail.
+{met} of {goals} goals are met. *×* is our time over theirs, so less is better; *times as fast* is their time
+over ours. n is the number of records, m the number of pairs sampled from P, the public distribution, and γ
+the share of pairs on which the promise may fail.
 
 {table}
 ## How it is measured
 
 `python -m tests.benchmarks --docs` measures everything and writes this page. All {count} results of the
 {kind} run of {date} ({minutes:.0f} minutes, {cores} cores, {system}), with the versions of all libraries,
-are in `tests/benchmarks/results.json`. {busy}Ratios are between things that were measured in turn, and
-carry over to other machines; times do not. The *bare loop* does what every pair needs, and nothing else: it
-draws n + 1 records, evaluates, replaces one record, and evaluates again. For frames it uses `pd.DataFrame`
-and `iloc`, which cost more than what the library does, so a ratio may be below 1. The seconds of the R
-package (diffpriv 0.4.2.9000) were recorded on two cores like these; ours are of all cores, with all checks.
-Sherpa.ai, the other implementation of sensitivity sampling, cannot be installed with pip, and is not
-measured.
+are in `tests/benchmarks/results.json`. {busy}The two times of a ratio were measured in turn, so ratios carry
+over to other machines; times do not. The *bare loop* draws n + 1 records, evaluates, replaces one record,
+and evaluates again. For frames it uses `pd.DataFrame` and `iloc`, which are slower than the library, so a
+ratio may be below 1. The R package (diffpriv 0.4.2.9000) was timed on two cores like these; our times are on
+all cores, with all checks. Sherpa.ai, the other implementation of sensitivity sampling, cannot be installed
+with pip, so we did not measure it.
 
 ## Where it is slow, and why
 
@@ -174,31 +170,31 @@ def _slow(results: list[Result]) -> Iterator[str]:
         return "—" if each is None else cells(each)[1]
 
     yield (
-        "- **Dicts.** Each is taken apart by its keys, which costs tens of microseconds a pair. That "
-        "matters for very fast functions only."
+        "- **Dicts.** Taking them apart costs tens of microseconds a pair, which matters only for very fast "
+        "functions."
     )
     yield (
-        "- **Calls with frames.** Clipping the frame's columns into P's support and copying them takes "
+        "- **Calls with frames.** Clipping the columns into P's support and copying them takes "
         f"{ours('calls', '… domain, a frame of 1,000 rows')} of the "
         f"{ours('calls', 'warm call over the raw function, a frame of 1,000 rows')}."
     )
     short = find(results, "execution", "two processes, f = 1 ms")
     yield (
-        "- **Processes.** Two of them do not double the speed even without the library"
+        "- **Processes.** Even without the library, two processes do not double the speed"
         + (f" ({short.note.rpartition('; ')[2]} times as fast)." if short else ".")
     )
     yield (
-        "- **Noise.** It is [exact](noise.md), from the operating system's random bytes. numpy's is faster, "
-        "and gives away what it should hide."
+        "- **Noise.** It is [exact](noise.md), from the operating system's random bytes. numpy's noise is "
+        "faster, but leaks what it should hide."
     )
-    yield "- **Answers.** diffprivlib knows a mean's sensitivity. We check data and function at every call."
+    yield "- **Answers.** diffprivlib knows a mean's sensitivity; we check data and function at every call."
     yield (
-        "- **Budgets.** A charge is on disk before the data is touched. That takes about one transaction, "
+        "- **Budgets.** A charge is on disk before the data is touched. One transaction takes "
         f"{ours('budget', 'reserve, SQLite, 100,000 charges')} with SQLite and "
-        f"{ours('budget', 'reserve, PostgreSQL, 100,000 charges')} with PostgreSQL after 100,000 charges. "
-        f"Verifying all of these takes {ours('budget', 'verify, SQLite, 100,000 charges')}."
+        f"{ours('budget', 'reserve, PostgreSQL, 100,000 charges')} with PostgreSQL after 100,000 charges, "
+        f"and verifying all of them {ours('budget', 'verify, SQLite, 100,000 charges')}."
     )
-    yield "- **Tables.** Building a frame, and even more a list of dicts, takes longer than drawing numbers."
+    yield "- **Tables.** Building a frame, or even more a list of dicts, takes longer than drawing numbers."
 
 
 def write(run: dict[str, Any]) -> str:
