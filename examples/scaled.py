@@ -3,7 +3,7 @@
 Prints, for three answers, the scale of the Laplace noise of each number (or group of numbers) with
 scaled="none", "total", "relative" and "auto".
 
-    python examples/scaled.py           # the figures of docs/learners.md
+    python examples/scaled.py           # the figures on how noise is divided
     python examples/scaled.py --quick   # fewer pairs
 """
 
