@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from privatize.budgets.sealed import Sealed
+from privatize.config.policy import answering_nothing
 from privatize.errors import SettingsError
 from privatize.function.catalogue import Catalogue
 from privatize.function.private_function import PrivateFunction
@@ -129,11 +130,12 @@ def _single(target: str) -> types.ModuleType:
     if path.suffix == ".py" and not path.is_file():
         raise ImportError(f"{target} cannot be imported: there is no such file.")
     try:
-        if path.is_file():
-            return _load(path)
-        if "" not in sys.path:
-            sys.path.insert(0, "")
-        return importlib.import_module(target)
+        with answering_nothing(target):
+            if path.is_file():
+                return _load(path)
+            if "" not in sys.path:
+                sys.path.insert(0, "")
+            return importlib.import_module(target)
     except (Exception, SystemExit) as error:  # a user's module may raise anything
         raise ImportError(f"{target} cannot be imported: {type(error).__name__}: {error}") from error
 

@@ -114,6 +114,29 @@ class Lenient:
 
 lenient: contextvars.ContextVar[Lenient] = contextvars.ContextVar("lenient", default=Lenient(False))  # noqa: B039
 
+_importing: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar("importing", default=None)
+
+
+@contextlib.contextmanager
+def answering_nothing(module: str) -> Iterator[None]:
+    """Refuse every answer inside: a command imports a module, and must spend nothing by that."""
+    modules = [module]
+    token = _importing.set(modules)
+    try:
+        yield
+    finally:
+        modules.clear()  # threads and tasks that the module has started keep a copy of the context
+        _importing.reset(token)
+
+
+def check_answering(name: str) -> None:
+    """Refuse an answer while a command imports the module that asks for it."""
+    modules = _importing.get()
+    if modules:
+        raise SettingsError(f"""{name}() was asked while a command imported {modules[0]}. Nothing is answered
+            then, and nothing was spent. Move the call under if __name__ == "__main__":.""")
+
+
 _exempt: contextvars.ContextVar[bool] = contextvars.ContextVar("exempt", default=False)
 
 

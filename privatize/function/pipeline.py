@@ -22,7 +22,7 @@ from privatize.calibration.global_rng import level, rng_guard, unwind
 from privatize.calibration.proven import Proven
 from privatize.calibration.refuting import ProvenBound
 from privatize.calibration.sensitivity import Sensitivity
-from privatize.config.policy import Policy, policy
+from privatize.config.policy import Policy, check_answering, policy
 from privatize.data import records
 from privatize.data.persons import Persons
 from privatize.function import silence
@@ -98,10 +98,19 @@ def _nested(definition: Definition, outer: Any) -> errors.SettingsError:
         or ask both separately.""")
 
 
+def _obey_gamma(name: str, found: Any, rules: Policy) -> None:
+    """Refuse an estimate whose gamma has grown beyond the policy's, because it was read with other plans."""
+    if isinstance(found, Sensitivity) and rules.max_gamma is not None and found.gamma > rules.max_gamma:
+        raise errors.PolicyError(f"""{name}() breaks the policy in {rules.file}: the estimate was also read
+            with another gamma, bound or samples, so that gamma={found.gamma:.4g} is what holds, and
+            max-gamma={rules.max_gamma:g}. Another seed= gives it an estimate of its own.""")
+
+
 # --- the steps, in their order ----------------------------------------------------------------
 
 
 def _run(definition: Definition, calibrator: Calibrator, box: Box, entire: bool) -> Any:
+    check_answering(definition.name)
     rules = policy()
     definition.settings.obey(definition.name, rules)
     if rules.require_catalogue and definition.settings.gamma is not None and not definition.catalogue:
@@ -129,6 +138,7 @@ def _run(definition: Definition, calibrator: Calibrator, box: Box, entire: bool)
         afford(subjects, charge)
     estimate = calibrator.recall(asked, box)
     sensitivity = estimate.sensitivity
+    _obey_gamma(definition.name, sensitivity, rules)
     box.structure = sensitivity.structure
     function = asked.function(sensitivity.coin_seed)
     convert(asked.template, box, positions)

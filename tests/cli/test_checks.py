@@ -84,6 +84,24 @@ def test_check_limits(project):
     assert "app:mean" in done.stdout
 
 
+def test_nothing_is_answered_while_a_module_is_imported(project):
+    """A check in CI would spend the team's budget, and publish answers that break the policy."""
+    asks = """
+from privatize import Budget
+budget = Budget("team", epsilon=3, gamma=3)
+with budget:
+    print("ANSWER", mean(np.linspace(0, 1, 50)))
+"""
+    project(app=MEAN + asks, pyproject='[tool.privatize]\nmax-epsilon = 0.5\nledger = "policy.db"\n')
+    done = project.run("app")
+    assert done.returncode == 2 and "ANSWER" not in done.stdout
+    assert (
+        "mean() was asked while a command imported app" in done.stderr and "nothing was spent" in done.stderr
+    )
+    project(app=MEAN + 'if __name__ == "__main__":\n    print(mean(np.linspace(0, 1, 50)))\n')
+    assert project.run("app").returncode == 1  # it is listed, because of its epsilon
+
+
 def test_check_a_broken_policy(project):
     """A policy that is not understood is exit code 2."""
     project(app=MEAN, pyproject="[tool.privatize]\nmax-epsilom = 2\n")

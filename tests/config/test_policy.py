@@ -214,6 +214,15 @@ def test_limits_are_allowed(rule):
         private.replace(epsilon=1.0000001)
 
 
+def test_the_gamma_that_holds_is_within_the_limit(rule):
+    """A second look at the same gaps would be charged more gamma than the policy allows."""
+    rule("max-gamma = 0.2")
+    private = privatize(epsilon=1, gamma=0.2, sampler=UNIT, seed=1, store="memory")(average)
+    private.replace(samples="least").estimate(50)
+    with pytest.raises(PolicyError, match=r"max-gamma=0\.2\. Another seed="):
+        private.replace(samples=100)(np.linspace(0, 1, 50))
+
+
 def test_no_gamma_is_within_every_limit(rule):
     """A policy that allows no gamma would refuse answers that are differentially private for all pairs."""
     rule("max-epsilon = 1\nmax-gamma = 0")
