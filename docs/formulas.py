@@ -6,8 +6,6 @@ So does Δ̂, which many fonts show badly.
 import re
 from typing import Any
 
-import latex2mathml.converter
-
 # Code and the words of pictures come first, so that they are left alone.
 _PARTS = re.compile(
     r"^```.*?^```|`[^`\n]+`|<!--.*?-->|!\[[^\]]*\]\([^)]*\)|"
@@ -19,6 +17,9 @@ _formulas: list[str] = []
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Put a placeholder in the place of each formula, since Markdown would read its underscores and stars."""
+    # Not above: the tests import this file where the extra "docs" is not installed.
+    import latex2mathml.converter
+
     _formulas.clear()
 
     def placeholder(found: re.Match[str]) -> str:

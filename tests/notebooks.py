@@ -9,14 +9,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import nbformat
-from nbclient import NotebookClient
-
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "examples").glob("*.ipynb"))
 
 
 def executed(path: Path) -> Any:
     """Return a notebook after its cells have run, in an empty folder; it raises what a cell raises."""
+    import nbformat  # not above: the tests import this file where it is not installed
+    from nbclient import NotebookClient
+
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
         NotebookClient(
@@ -51,6 +51,8 @@ def main() -> None:
         notebook = executed(path)
         print(path.name, sum(cell.cell_type == "code" for cell in notebook.cells), "cells")
         if write:
+            import nbformat
+
             nbformat.write(notebook, path)
 
 
