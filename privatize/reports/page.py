@@ -34,7 +34,7 @@ from privatize.identity.library import DISTRIBUTION
 from privatize.mechanisms import Bernstein, Exponential
 from privatize.mechanisms.weighted import weighted
 from privatize.outputs.structure import Number
-from privatize.planning.groups import for_whom, gamma_for
+from privatize.planning.groups import for_whom, gamma_for, percent
 from privatize.reports import distribution
 from privatize.reports.catalogue_page import sections
 from privatize.samplers.families import Family
@@ -273,7 +273,8 @@ class _Subject:
         """Say whom the promise may fail for, and what it is worth to a group of people."""
         if not found.gamma:
             return ""
-        rows = [[f"{share:.0%}", round_up(gamma_for(found.gamma, share))] for share in (0.5, 0.1, 0.01)]
+        shares = sorted({0.5, 0.1, 0.01, found.gamma}, reverse=True)
+        rows = [[percent(share), round_up(gamma_for(found.gamma, share))] for share in shares]
         shown = grid(["the group's share of P", "gamma (γ) for its people, at most"], rows)
         return (
             f"<p>The promise may fail for {html.escape(for_whom(found.gamma, found.n))}.</p>"
