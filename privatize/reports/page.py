@@ -27,6 +27,7 @@ from privatize.function.accuracy import errors_of
 from privatize.function.asking import miscounted, questions
 from privatize.function.calibrator import Estimate
 from privatize.function.catalogue import Catalogue
+from privatize.function.members import Member
 from privatize.function.private_function import PrivateFunction
 from privatize.function.signal import in_words
 from privatize.function.strength import words_of
@@ -174,8 +175,10 @@ def report(
 def _check(function: Any, audit: Any, budget: Any, known: Any) -> None:
     """Refuse wrong arguments of a report."""
     if not isinstance(function, PrivateFunction):
+        member = isinstance(function, Member)
+        about = " report(catalogue) has a page about all its questions." if member else ""
         raise SettingsError(f"""report() takes a private function or a catalogue, not a
-            {type(function).__name__}.""")
+            {type(function).__name__}.{about}""")
     number = isinstance(known, int | float | np.integer | np.floating) and not isinstance(known, bool)
     if known is not None and not (number and 0 < known < math.inf):
         raise SettingsError(f"known={known!r} is not a sensitivity: it must be a finite number > 0.")
@@ -259,6 +262,8 @@ class _Subject:
             f"{'each' if isinstance(s.sampler, Family) else 'the'} public distribution P below, for replaced"
         )
         worst = "" if words else " It says nothing about the worst dataset that an adversary could think of."
+        lesson = "" if words else distribution.learned(s.sampler)
+        cost = f" P was learned with {lesson}, which is not in this number." if lesson else ""
         times = math.exp(s.epsilon) if s.epsilon < 700 else math.inf
         delta = f" (up to a probability of {s.delta:g})" if s.delta else ""
         return (
@@ -266,7 +271,7 @@ class _Subject:
             f"<p class='lead'>If one person's record is replaced, no answer becomes more than "
             f"e<sup>{s.epsilon:g}</sup> = {times:.4g} times as likely{delta}, {pairs}.</p>"
             f"<p class='note'>{kind} records, with the number of records known, and with code that is "
-            f"trusted.{worst} Every answer is charged its epsilon, ε = {s.epsilon:g}, again.</p>"
+            f"trusted.{worst} Every answer is charged its epsilon, ε = {s.epsilon:g}, again.{cost}</p>"
         )
 
     def whom(self, found: _Known) -> str:

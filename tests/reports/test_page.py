@@ -23,6 +23,7 @@ from privatize import (
     PrivateFunction,
     Report,
     audit,
+    learn,
     plan,
     privatize,
     report,
@@ -822,6 +823,21 @@ def test_whom_gamma_is_about():
         assert row in page
     own = privatize(epsilon=1, sensitivity=0.01, sampler=samplers.uniform(0, 1))(np.mean)
     assert "The promise may fail for" not in report(own, 100).html
+
+
+def test_a_learned_p_and_what_it_cost():
+    """The page would have a promise that leaves out what learning P told about the same people."""
+    law = learn(np.linspace(0, 1, 300), within=UNIT, epsilon=0.3)
+    made = report(private(np.mean, sampler=law), 20).html
+    assert "P was learned with epsilon=0.3, which is not in this number." in made
+    assert "P was learned from private data. Gamma holds for people drawn from that P;" in made
+    assert "P was learned" not in report(private(np.mean), 20).html
+
+
+def test_printed_tables_are_not_cut():
+    """On paper nobody can scroll."""
+    made = report(private(np.mean), 20).html
+    assert ".scroll{overflow:visible}" in made.partition("@media print{")[2]
 
 
 def test_what_hangs_on_p_is_shown():
