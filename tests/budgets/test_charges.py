@@ -426,7 +426,7 @@ class TestPeople:
         assert budget.average_gamma == pytest.approx(average) and average < 0.2
         assert budget.statement == (
             f"epsilon=0.3, delta=0 for all pairs of neighbours but a share 0.2 of those under P "
-            f"(on average {average:.6g}), if these questions were fixed beforehand"
+            f"(on average {average:.3g}), if these questions were fixed beforehand"
         )
 
 

@@ -774,7 +774,7 @@ def test_every_strength_is_named_on_the_page():
     """A review board would read about random differential privacy where it is plain, or would get no page."""
     proven = privatize(epsilon=1, sensitivity=lambda n: 1 / n, sampler=UNIT, seed=1)(np.mean)
     made = report(proven, [50, 60]).html
-    assert "by a bound that you proved" in made and "random</i> differential" not in made
+    assert "by a bound that its author proved" in made and "random</i> differential" not in made
     assert "to refute the bound; none of them did" in made and "P, the distribution of one record" in made
     for function, words in (
         (privatize(epsilon=1, mechanism=Blocks(0.0, 1.0))(np.mean), "whatever the function does"),
