@@ -445,7 +445,8 @@ def test_what_gamma_is_to_a_group():
     assert release.gamma_for(share=0.5) == 0.1
     assert release.gamma_for(share=0.01) == 1.0
     assert (
-        "at most 10 of 200 people in expectation; a group of at most 5% of P may bear" in release.card().text()
+        "at most 10 of 200 people in expectation; a group of at most 5% of P may bear"
+        in release.card().text()
     )
     with pytest.raises(SettingsError, match="share=2"):
         release.gamma_for(share=2)
