@@ -139,7 +139,8 @@ def _as_you_go(terms: Terms, found: Spent) -> str:
 
 def _but(found: Spent) -> str:
     gamma, average = float(found.total.gamma), float(found.total.average)
-    return f" but a share {gamma:.6g} of those under P (on average {_THREE.create_decimal(repr(average)).normalize():g})"
+    shown = _THREE.create_decimal(repr(average)).normalize()
+    return f" but a share {gamma:.6g} of those under P (on average {shown:g})"
 
 
 def doubts(ledger: Ledger, name: str) -> tuple[str, bool]:

@@ -421,8 +421,8 @@ class _Attack:
         which = f"the one at position {position}" if attempt.steps == 1 else f"{attempt.steps}"
         return BoundError(
             f"""sensitivity={self.given:.6g} is not a bound for {self.name}(): {what}. On made-up records
-            from P: of n={n} records {which}, {replaced}, {"was" if attempt.steps == 1 else "were"} replaced by
-            {replacement}{others}. {advice}""",
+            from P: of n={n} records {which}, {replaced}, {"was" if attempt.steps == 1 else "were"}
+            replaced by {replacement}{others}. {advice}""",
             gap=float(self.gaps[index]),
             bound=self.given,
             n=n,

@@ -87,7 +87,7 @@ def _fit(facts: Mapping[str, Any]) -> str:
 
 
 def _asked(facts: Mapping[str, Any]) -> str:
-    """List every charge of every budget, those of learn() and check_fit() too: they add up to what is spent."""
+    """List every charge of every budget, also of learn() and check_fit(): they add up to what is spent."""
     parts = []
     for budget in facts["budgets"]:
         charges = [each for each in facts["charges"] if each["budget"] == budget["name"]]

@@ -37,7 +37,7 @@ def learned(sampler: Any) -> str:
 
 
 def _lessons(sampler: Any) -> Iterator[Learned]:
-    """Yield everything in P that was learned; of a P of persons, whose parts are learned at once, the first."""
+    """Yield everything in P that was learned; of a P of persons, with parts learned at once, the first."""
     if isinstance(sampler, Learned):
         yield sampler
     parts = getattr(sampler, "parts", None)

@@ -120,7 +120,7 @@ def test_misspelled_names():
         ArgumentError, match=r"mean\(\) has no argument 'eps'. Did you mean 'epsilon'\? It has"
     ):
         made.mean(eps=0.1)
-    with pytest.raises(ArgumentError, match="with limt=, of which .* Did you mean 'limit'"):
+    with pytest.raises(ArgumentError, match=r"with limt=, of which .* Did you mean 'limit'"):
         made.share_above(epsilon=0.1, limt=0.5)
     with pytest.raises(ArgumentError, match="was asked without epsilon="):
         made.share_above(limit=0.5)
