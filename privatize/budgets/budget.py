@@ -79,7 +79,7 @@ class Budget(Shown, Payer):
     >>> answers = [mean(np.full(100, 0.5)), mean(np.full(100, 0.5))]
     >>> budget
     Budget('example', epsilon=1, gamma=0.2: left epsilon=0.2, gamma=0.1; spent epsilon=0.8 for all pairs of \
-neighbours but a share 0.1 of those under P (on average 0.0501792), if these questions were fixed beforehand)
+neighbours but a share 0.1 of those under P (on average 0.0502), if these questions were fixed beforehand)
     >>> mean(np.full(100, 0.5))
     Traceback (most recent call last):
         ...

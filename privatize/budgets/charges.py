@@ -310,8 +310,8 @@ class Book:
         same = " (another one with the same words)" if charge.described == known.described else ""
         raise SettingsError(f"""The budget {self.name!r} has answers about {name} under P={known.described},
             and this one has P={charge.described}{same}. Promises about the same people add up only with
-            respect to one P, whatever the version of the data: use the first P, or its columns P[...], or
-            open another budget.{member}{again}""")
+            respect to one P, whatever the version of the data: use the first P, or its columns P[...]. A
+            second budget for the same people would hide what they lose together.{member}{again}""")
 
     def _check_new_partition(self, charge: Charge) -> None:
         """Refuse plain answers about parts if P may have a column for them: a ledger has no columns of P."""

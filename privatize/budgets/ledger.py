@@ -303,6 +303,7 @@ def _exceeded(terms: Terms, charge: Charge, cost: Cost, spent: Cost, after: Cost
     lines: dict[bool, list[str]] = {True: [], False: []}  # by whether there is enough
     facts: dict[str, float] = {}
     fits: list[str] = []
+    short: list[str] = []
     for symbol in ("epsilon", "delta", "gamma"):
         cap, asked = getattr(terms.cap, symbol), float(getattr(cost, symbol))
         left = max(float(cap - getattr(spent, symbol)), 0.0)
@@ -311,12 +312,16 @@ def _exceeded(terms: Terms, charge: Charge, cost: Cost, spent: Cost, after: Cost
         if asked or not enough:
             lines[enough].append(f"{symbol}={asked:.6g} of {left:.6g} left (cap {float(cap):.6g})")
         if not enough:
+            short.append(symbol)
             fits.append(f"{symbol}={_down(left)}" if _down(left) > 0 and symbol != "gamma" else "")
     possible = bool(fits) and all(fits)
     # A question of a catalogue has another kind of name, and an epsilon of its own in every call.
     function = charge.purpose == "answer" and charge.function.isidentifier()
     answer = f"{charge.function}.replace({', '.join(fits)})" if function else ", ".join(fits)
-    would = f"{answer} would fit." if possible else "Nothing more fits."
+    which = " with this gamma" if facts["gamma_left"] else ""  # a smaller one may
+    nothing = f"No sampled answer{which} fits. Answers with proven bounds or Blocks need no gamma."
+    nothing = nothing if short == ["gamma"] else "Nothing more fits."
+    would = f"{answer} would fit." if possible else nothing
     name = charge.function + "()" * (not charge.function.endswith(")"))
     if _for_plain_only(terms, charge):
         return BudgetExceeded(

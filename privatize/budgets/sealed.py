@@ -128,6 +128,10 @@ def _refuse(sealed: Sealed, what: str, kind: type[SealedError] = SealedError) ->
     )
 
 
+def _refuse_len(sealed: Sealed) -> NoReturn:
+    _refuse(sealed, "len() was tried. The number of records is public, as .n")
+
+
 def _refusing(operation: str) -> Callable[..., NoReturn]:
     def refuse(self: Sealed, *args: Any, **kwargs: Any) -> NoReturn:
         del args, kwargs
@@ -138,7 +142,7 @@ def _refusing(operation: str) -> Callable[..., NoReturn]:
 
 _OPERATIONS = {
     "indexing": "getitem setitem delitem contains",
-    "iterating": "iter next reversed len",
+    "iterating": "iter next reversed",
     "arithmetic": (
         "add radd iadd sub rsub isub mul rmul imul truediv rtruediv itruediv floordiv rfloordiv ifloordiv "
         "mod rmod imod pow rpow ipow matmul rmatmul imatmul divmod rdivmod neg pos abs invert round trunc "
@@ -158,6 +162,7 @@ _OPERATIONS = {
 for _operation, _names in _OPERATIONS.items():
     for _name in _names.split():
         setattr(Sealed, f"__{_name}__", _refusing(_operation))
+Sealed.__len__ = _refuse_len  # type: ignore[attr-defined]
 
 
 def seal(

@@ -1,16 +1,21 @@
 """What the total of a budget promises, by strength, in words that a review board can read."""
 
 import itertools
-from typing import NamedTuple
+from decimal import ROUND_CEILING, Context
+from typing import Any, NamedTuple
 
-from privatize.budgets.catalogues import LATE
+from privatize.budgets.catalogues import LATE, Declaration
 from privatize.budgets.charges import Totals
 from privatize.budgets.ledger import Ledger
 from privatize.budgets.terms import Terms, tally
 from privatize.display.figures import counted
 from privatize.planning.composition import Cost
 
-_TOLD = {"learning": "learn()", "check": "check_fit()"}
+_THREE = Context(prec=3, rounding=ROUND_CEILING)  # it is a bound, so it is rounded up
+_TOLD = {
+    "learning": ("learn()", "the P that learn() found"),
+    "check": ("check_fit()", "the factor that check_fit() found"),
+}
 
 
 class Spent(NamedTuple):
@@ -33,7 +38,8 @@ class Spent(NamedTuple):
     early : bool
         Whether a tight total has Gaussian answers from before the first catalogue.
     told : str
-        What has told something about the people before the first catalogue: its questions may be chosen then.
+        On what the catalogues rest that was found of the people before the first one, in words: its
+        questions may have been chosen because of that.
     """
 
     total: Cost
@@ -62,8 +68,32 @@ def spent(ledger: Ledger, terms: Terms) -> Spent:
     history = ledger.history(terms.name) if declared else []
     before = list(itertools.takewhile(lambda row: row["purpose"] != "catalogue", history))
     early = terms.composition == "tight" and any(row["kind"].startswith("gaussian") for row in before)
-    told = " and ".join(words for what, words in _TOLD.items() if what in {row["purpose"] for row in before})
+    told = _told({row["purpose"] for row in before}, _used(history, [each for each, _ in declared]))
     return Spent(terms.least(everything), terms.least(plain), promises, sampled, names, others, early, told)
+
+
+def _used(history: list[dict[str, Any]], declared: list[Declaration]) -> set[str]:
+    """Return which of learn() and check_fit() catalogues use the results of, by purpose."""
+    laws = [row["described"] for row in history if row["purpose"] == "catalogue"]
+    found = {"learning"} if any("learned(" in law for law in laws) else set[str]()
+    return found | ({"check"} if any(each.facts.get("fit") for each in declared) else set())
+
+
+def _told(before: set[str], used: set[str]) -> str:
+    """Say what catalogues rest on; of what is not used, that questions may have been chosen because of it.
+
+    Examples
+    --------
+    >>> _told({"learning", "check"}, {"learning", "check"})
+    'for the P that learn() found and the factor that check_fit() found'
+    >>> _told({"learning", "check"}, {"check"})
+    'for the factor that check_fit() found, given what learn() told before'
+    """
+    found = [words for what, (_, words) in _TOLD.items() if what in before & used]
+    others = [name for what, (name, _) in _TOLD.items() if what in before - used]
+    parts = [f"for {' and '.join(found)}"] if found else []
+    parts += [f"given what {' and '.join(others)} told before"] if others else []
+    return ", ".join(parts)
 
 
 def sentence(terms: Terms, found: Spent) -> str:
@@ -97,7 +127,7 @@ def _as_you_go(terms: Terms, found: Spent) -> str:
     names = f"the catalogue{'s' if several else ''} {' and '.join(map(repr, found.catalogues))}"
     words = f"{_amounts(terms, terms.cap)} for all pairs of neighbours{_but(found)}, whatever is asked of "
     words += f"{names}, in whatever order and with whatever amounts"
-    words += f", given what {found.told} told before" if found.told else ""
+    words += f", {found.told}" if found.told else ""
     fixed = ["all amounts before the first declaration"] if found.early else []
     if found.others:
         answers = counted(found.others, "sampled answer")
@@ -109,7 +139,8 @@ def _as_you_go(terms: Terms, found: Spent) -> str:
 
 def _but(found: Spent) -> str:
     gamma, average = float(found.total.gamma), float(found.total.average)
-    return f" but a share {gamma:.6g} of those under P (on average {average:.6g})"
+    shown = _THREE.create_decimal(repr(average)).normalize()
+    return f" but a share {gamma:.6g} of those under P (on average {shown:g})"
 
 
 def doubts(ledger: Ledger, name: str) -> tuple[str, bool]:

@@ -76,7 +76,7 @@ def fit_power(n: int, *, gamma: float, epsilon: float) -> FitPower:
     n : int
         Number of people.
     gamma : float
-        The confidence of the functions that are checked.
+        The gamma of the functions that are checked.
     epsilon : float
         What the check costs.
 
@@ -124,7 +124,7 @@ class Fit(FitPower):
     n : int
         Number of people.
     gamma, epsilon : float
-        The confidence of the functions, and what the check cost: it is differentially private for all
+        The gamma of the functions, and what the check cost: it is differentially private for all
         neighbours.
     functions : tuple of str
         The functions that were checked, all together.
@@ -172,8 +172,9 @@ class Fit(FitPower):
             *_cut(self.main, self.smaller),
             ("beyond P's own estimate", f"{share.share:.1%} ({share.low:.1%} to {share.high:.1%})"),
             (wider, f"at most {self.certified:.1%}, with 95% confidence"),
-            ("noise alone", f"may have made the factor up to {self.excess:.3g} times too large"),
         ]
+        if self.factor > 1:
+            rows.append(("noise alone", f"may have made the factor up to {self.excess:.3g} times too large"))
         if self.smaller is not None and self.smaller_factor is not None:
             grows = ": it grows with the size, and all people together may need more" if self.grows else ""
             rows.append(

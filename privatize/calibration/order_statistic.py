@@ -62,11 +62,12 @@ def order_statistic(gaps: Vector, plan: Plan, floor: float | None, *, zero: bool
     if value == 0:
         raise ZeroSensitivityError(
             f"{int((gaps == 0).sum())} of {plan.m} sampled pairs did not change the output at all, so the "
-            f"estimate is 0, and zero noise would be no privacy. Is the output constant, or does it ignore "
-            f"most records? If it is about missing values, P must draw some: with_missing(...). If a floor "
-            f"is known (1 for a count, say), pass min_sensitivity=...; for a quantile of a column with few "
-            f"values, score them with mechanism=Exponential(responses=[...]); for a maximum or minimum ask "
-            f"for a quantile; otherwise use a smaller gamma.",
+            f"estimate is 0, and zero noise would be no privacy. Is the output constant, does it ignore most "
+            f"records, or does P never draw what the function looks for, such as zeros (then learn P)? If it "
+            f"is about missing values, P must draw some: with_missing(...). If a floor is known (1 for a "
+            f"count, say), pass min_sensitivity=...; for a quantile of a column with few values, score them "
+            f"with mechanism=Exponential(responses=[...]); for a maximum or minimum ask for a quantile; "
+            f"otherwise use a smaller gamma.",
             m=plan.m,
             k=plan.k,
         )

@@ -28,6 +28,7 @@ from privatize.data.parts import as_array, columns_of, parts_of
 from privatize.data.persons import Persons
 from privatize.data.schema import Schema
 from privatize.display.cards import Card, Shown
+from privatize.display.figures import ended
 from privatize.errors import BoundError, ExecutionError, SettingsError
 from privatize.execution.choose import check_timeout
 from privatize.execution.job import Cause, SpanResult
@@ -117,7 +118,7 @@ class ProvenBound(Shown):
         """Return what a person sees of the bound: names and values, beside another known bound."""
         rows = {
             "sensitivity": f"{self.value:.6g} ({self.norm})" if self.norm else f"{self.value:.6g}",
-            "from": "a bound that you proved" if self.tried else "bounds of the function's own",
+            "from": "a bound that its author proved" if self.tried else "bounds of the function's own",
             "enlarged for rounding": f"from {self.given:.6g}" if self.value > self.given else "",
             "known bound": known and f"{known:.6g}",
             "records": f"n={self.n:,}",
@@ -395,7 +396,7 @@ class _Attack:
         if cause is not None:
             remedy = REMEDIES.get(cause.kind, "Make it work on all data that P's support allows.")
             what = "it must hold for all data, and the function failed"
-            advice = f"The cause: {cause.text.rstrip('.')}. {remedy}"
+            advice = f"The cause: {ended(cause.text)} {remedy}"
             raise self._error(cause.index, what, advice) from cause.exception()
         # Other runs may be rounded differently, and the bound will be widened for that.
         gaps, allowed = self.neighbours(), self.limit() * (1 + 16 * ROUNDING if self.noise else 1)
@@ -419,9 +420,9 @@ class _Attack:
         others = f"; the others are {' and '.join(listed)}" if listed else ""
         which = f"the one at position {position}" if attempt.steps == 1 else f"{attempt.steps}"
         return BoundError(
-            f"""sensitivity={self.given:.6g} is not a bound for {self.name}(): {what}. Of n={n} records
-            {which}, {replaced}, {"was" if attempt.steps == 1 else "were"} replaced by
-            {replacement}{others}. {advice}""",
+            f"""sensitivity={self.given:.6g} is not a bound for {self.name}(): {what}. On made-up records
+            from P: of n={n} records {which}, {replaced}, {"was" if attempt.steps == 1 else "were"}
+            replaced by {replacement}{others}. {advice}""",
             gap=float(self.gaps[index]),
             bound=self.given,
             n=n,

@@ -18,6 +18,7 @@ from privatize.calibration.norms import Vector
 from privatize.calibration.spread import Spread
 from privatize.calibration.stress import Tried
 from privatize.calibration.user_warnings import show
+from privatize.display.figures import ended
 from privatize.errors import ExecutionError, InfiniteSensitivityError, PlanError
 from privatize.execution.choose import executor
 from privatize.execution.job import Cause, Refused, Span, SpanResult
@@ -295,7 +296,7 @@ class Run:
         done = plan.m - int(np.isnan(self.known).sum())
         text = (
             f"{self.failed} of the first {done} sampled pairs failed, and at most m-k={plan.m - plan.k} of "
-            f"m={plan.m} may. The first cause: {what.rstrip('.')}. {self._remedy()}"
+            f"m={plan.m} may. The first cause: {ended(what)} {self._remedy()}"
         )
         error = InfiniteSensitivityError(text, failed=self.failed, m=plan.m, k=plan.k)
         raise error from (None if cause is None else cause.exception())

@@ -58,6 +58,17 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def ended(text: str) -> str:
+    """Return a cause as a sentence: with one full stop, or with the dots that show that it is cut.
+
+    Examples
+    --------
+    >>> ended("no such column"), ended("a dict without keys 'a', 'b', ...")
+    ('no such column.', "a dict without keys 'a', 'b', ...")
+    """
+    return text if text.endswith("...") else f"{text.rstrip('.')}."
+
+
 def round_up(gamma: float) -> str:
     """Print gamma with four decimals, or three digits if that is more, rounded up."""
     exact = Decimal(repr(float(gamma)))  # as its user would write it

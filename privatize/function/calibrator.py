@@ -149,6 +149,10 @@ class Calibrator:
             warn_uninformative(asked.definition.name, settings, estimate.sensitivity)
         return estimate
 
+    def recall_quietly(self, asked: Question) -> Estimate:
+        """Return the estimate for a question that nobody asks as it is: how much noise it has is no news."""
+        return self._fitted(asked, self._recalled(asked, None))
+
     def _fitted(self, asked: Question, estimate: Estimate) -> Estimate:
         """Return an estimate as a check of P has widened it, if there was one."""
         found, fit = estimate.sensitivity, asked.settings.fit

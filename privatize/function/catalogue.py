@@ -25,7 +25,7 @@ from privatize.function.inquiry import check_name, with_delta
 from privatize.function.joint import Pilot
 from privatize.function.members import Member
 from privatize.function.people import Whom
-from privatize.function.settings import TRIAL
+from privatize.function.settings import TRIAL, did_you_mean
 from privatize.mechanisms import DEFAULT, Mechanism
 from privatize.planning.plan import Bound
 from privatize.samplers import as_sampler
@@ -237,7 +237,8 @@ class Catalogue(Shown):
         """Return a member by its name."""
         if name not in self._state.members:
             known = ", ".join(self._state.members) or "none yet"
-            raise ArgumentError(f"The catalogue {self.name!r} has no member {name!r}. It has {known}.")
+            hint = did_you_mean(str(name), self._state.members, 0.6)
+            raise ArgumentError(f"The catalogue {self.name!r} has no member {name!r}.{hint} It has {known}.")
         return self._state.members[name]
 
     def __getattr__(self, name: str) -> Member:
@@ -245,8 +246,9 @@ class Catalogue(Shown):
         if name in members:
             return members[name]
         known = ", ".join(members) or "none yet"
+        hint = "" if name.startswith("_") else did_you_mean(name, members, 0.6)
         raise AttributeError(
-            f"A catalogue has no attribute {name!r}, and this one no such member. It has {known}."
+            f"A catalogue has no attribute {name!r}, and this one no such member.{hint} It has {known}."
         )
 
     def __dir__(self) -> list[str]:

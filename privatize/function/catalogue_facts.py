@@ -18,17 +18,37 @@ from privatize.function.inquiry import Inquiry
 _MOST = 12  # questions that a card shows
 
 
+LEARNED = "learn()"  # of the people themselves
+_PURPOSES = {"learning": LEARNED, "check": "check_fit()", "catalogue": "(the catalogue is declared)"}
+
+
+def _labels(state: State) -> dict[str, str]:
+    """Return the labels of all questions, by their names in the ledger."""
+    return {f"{state.name}.{label}": label for member in state.members.values() for label in member.questions}
+
+
 def asked_of(state: State) -> list[dict[str, Any]]:
     """Return what was asked, the oldest first, from the ledger."""
-    labels = {
-        f"{state.name}.{label}": label for member in state.members.values() for label in member.questions
-    }
+    labels = _labels(state)
     first = state.budgets[0]
     return [
         {"question": labels[row["function"]]} | {name: row[name] for name in ("epsilon", "delta", "at")}
         for row in first.ledger.history(first.name)
         if row["function"] in labels and row["dataset"] == state.whom.dataset
     ]
+
+
+def charges_of(state: State) -> list[dict[str, Any]]:
+    """Return all that was charged to each budget, the oldest first: it adds up to what is spent."""
+    labels, own, found = _labels(state), state.whom.dataset, []
+    for budget in state.budgets:
+        for row in budget.ledger.history(budget.name):
+            about = f" about {row['dataset'] or 'unsealed data'}" if row["dataset"] != own else ""
+            what = _PURPOSES.get(row["purpose"]) or labels.get(row["function"], row["function"])
+            promise = row["promise"].partition(", of ")[0]  # without the name of the catalogue
+            found.append({"budget": budget.name, "question": f"{what}{about}", "promise": promise})
+            found[-1] |= {name: row[name] for name in ("epsilon", "delta", "at")} | {"gamma": row["charged"]}
+    return found
 
 
 def phase_of(state: State) -> str:
@@ -60,10 +80,12 @@ def facts_of(state: State) -> dict[str, Any]:
                 "name": budget.name,
                 "caps": {each: float(getattr(budget.cap, each)) for each in ("epsilon", "delta", "gamma")},
                 "left": budget.remaining._asdict(),
+                "statement": budget.statement,
             }
             for budget in state.budgets
         ],
         "asked": asked,
+        "charges": charges_of(state),
     }
 
 

@@ -124,7 +124,7 @@ def _asked(checked: Sequence[Private], template: Template, schema: Any, size: in
 def _estimated(checked: Sequence[Private], asked: Sequence[Question]) -> tuple[Sensitivity, ...]:
     """Return the estimate for each question by itself, since that is what an answer uses."""
     pairs = zip(checked, asked, strict=True)
-    found: list[Any] = [each.calibrator.recall(question).sensitivity for each, question in pairs]
+    found: list[Any] = [each.calibrator.recall_quietly(question).sensitivity for each, question in pairs]
     return tuple(found)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from privatize.budgets.sealed import hidden_in
 from privatize.errors import ArgumentError, SettingsError
 from privatize.function.binding import Binding
+from privatize.function.settings import did_you_mean
 from privatize.identity.fingerprint import identity_of
 
 _PLAIN = (bool, int, float, str, type(None), np.generic)
@@ -81,10 +82,11 @@ class Grid:
 
     def choose(self, given: Mapping[str, Any]) -> Choice:
         """Return the question with these arguments; refuse what was not declared."""
+        known = ["epsilon", "delta", *self.values]
         for parameter, value in given.items():
             if parameter not in self.values:
                 raise ArgumentError(f"""{self.name}() was asked with {parameter}=, of which no values were
-                    declared. {self._declared()}""")
+                    declared.{did_you_mean(parameter, known)} {self._declared()}""")
             if not any(same(value, each) for each in self.values[parameter]):
                 raise ArgumentError(f"""{self.name}() was asked with {parameter}={_shown(value)}, which was
                     not declared. {self._declared()} For others declare another catalogue, before any

@@ -20,7 +20,7 @@ from privatize.function.grid import Choice, Grid
 from privatize.function.people import Whom
 from privatize.function.private_function import PrivateFunction
 from privatize.function.question import Definition, Question
-from privatize.function.settings import TRIAL, Settings
+from privatize.function.settings import TRIAL, Settings, did_you_mean
 from privatize.function.strength import PROVED, proven_bound
 from privatize.mechanisms import Blocks, Mechanism, as_mechanism
 from privatize.mechanisms.base import complete
@@ -100,6 +100,10 @@ class Inquiry:
             raise ArgumentError(f"""{self.name}() takes its arguments by name, after the sealed data if the
                 catalogue has only its facts: {self.name}(epsilon=0.1, ...).""")
         if "epsilon" not in kwargs:
+            known = ["epsilon", "delta", *self.grid.values]
+            for unknown in (each for each in kwargs if each not in known):
+                raise ArgumentError(f"""{self.name}() has no argument
+                    {unknown!r}.{did_you_mean(unknown, known)} It has {", ".join(known)}.""")
             raise ArgumentError(f"""{self.name}() was asked without epsilon=. Every answer is charged an
                 epsilon of its own: {self.name}(epsilon=0.1, ...).""")
         epsilon, delta = kwargs.pop("epsilon"), kwargs.pop("delta", 0.0)

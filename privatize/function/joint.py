@@ -25,7 +25,7 @@ from privatize.calibration.global_rng import level, unwind
 from privatize.calibration.joint import Weights, learned_weights, shares
 from privatize.calibration.run import REMEDIES, Collector
 from privatize.calibration.sensitivity import Sensitivity
-from privatize.display.figures import counted, duration
+from privatize.display.figures import counted, duration, ended
 from privatize.errors import (
     CalibrationError,
     ExecutionError,
@@ -313,7 +313,7 @@ def _judged(asked: JointQuestion, at: int, runs: list[_Run], most: int) -> Pilot
     failed, cause = len(worst.failed), "" if worst.cause is None else worst.cause.text
     if failed > most or not all(run.steps for run in runs):
         remedy = REMEDIES.get("" if worst.cause is None else worst.cause.kind, _WORK)
-        what = f"{failed} of {worst.seen} pairs failed: {cause.rstrip('.')}. {remedy}"
+        what = f"{failed} of {worst.seen} pairs failed: {ended(cause)} {remedy}"
         return Piloted(asked.labels[at], failed=failed / worst.seen, cause=cause, problem=what)
     found = _piloted(asked, at, runs, 0)
     return replace(found, failed=failed / worst.seen, cause=cause)

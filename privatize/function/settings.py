@@ -5,7 +5,7 @@ import inspect
 import math
 import numbers
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
@@ -344,13 +344,24 @@ _CHECKS: dict[str, _Check] = {
 }
 
 
+def did_you_mean(name: str, known: Iterable[str], alike: float = 0.3) -> str:
+    """Return the question whether a name that is not known is a misspelled one, or nothing.
+
+    Examples
+    --------
+    >>> did_you_mean("eps", ["delta", "epsilon"]), did_you_mean("xyz", ["delta"])
+    (" Did you mean 'epsilon'?", '')
+    """
+    import difflib  # only here: it takes 2 ms
+
+    close = difflib.get_close_matches(name, sorted(known), 1, alike)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
 def check_given(function: None, given: dict[str, Any], unknown: list[str]) -> None:
     """Refuse options that do not exist, and a decorator without options."""
     if unknown:
-        import difflib  # only here: it takes 2 ms
-
-        close = difflib.get_close_matches(unknown[0], sorted(given), 1, 0.3)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
+        hint = did_you_mean(unknown[0], given)
         known = ", ".join(sorted(given))
         raise SettingsError(f"privatize() has no argument {unknown[0]!r}.{hint} It has {known}.")
     if function is not None:

@@ -20,7 +20,7 @@ from privatize.mechanisms import Blocks, Mechanism
 from privatize.mechanisms.base import Noise, Vector
 from privatize.outputs.structure import Array, Structure
 
-PROVED = "by a bound that you proved"
+PROVED = "by a bound that its author proved"
 GIVEN = "given the sampled answers before it"
 
 

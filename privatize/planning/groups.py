@@ -4,7 +4,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from privatize.display.figures import figure, round_up
+from privatize.display.figures import figure
 from privatize.errors import PlanError
 from privatize.planning.bounds import exact
 from privatize.planning.numbers import as_float
@@ -53,12 +53,20 @@ def for_whom(gamma: float, n: int) -> str:
     Examples
     --------
     >>> for_whom(0.05, 1000)
-    'at most 50 of 1,000 people in expectation; a group that is 1% of P may bear all of it'
+    'at most 50 of 1,000 people in expectation; a group of at most 5% of P may bear all of it'
     >>> for_whom(0.001, 1000)
-    'at most 1 of 1,000 people in expectation; gamma=0.1000 for a group that is 1% of P'
+    'at most 1 of 1,000 people in expectation; a group of at most 0.1% of P may bear all of it'
     """
-    worst = gamma_for(gamma, 0.01)
-    group = "a group that is 1% of P may bear all of it"
-    if worst < 1:
-        group = f"gamma={round_up(worst)} for a group that is 1% of P"
+    group = f"a group of at most {percent(gamma)} of P may bear all of it"
     return f"at most {figure(gamma * n, 3)} of {n:,} people in expectation; {group}"
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage.
+
+    Examples
+    --------
+    >>> percent(0.05), percent(0.001)
+    ('5%', '0.1%')
+    """
+    return f"{figure(100 * share, 3)}%"

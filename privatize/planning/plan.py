@@ -48,7 +48,7 @@ class Plan:
     Attributes
     ----------
     gamma : float
-        Confidence of random differential privacy.
+        The share of random neighbouring pairs on which the promise may fail.
     m : int
         Number of sampled pairs.
     k : int
@@ -145,8 +145,8 @@ def plan(
     Parameters
     ----------
     gamma : float, optional
-        Confidence of random differential privacy, in (0, 1). Without it, `m` must be given
-        and the smallest gamma that m pairs support is found (then k = m).
+        The share of random neighbouring pairs on which the promise may fail, in (0, 1). Without it, `m` must
+        be given and the smallest gamma that m pairs support is found (then k = m).
     m : int or {"least", "balanced"}, optional
         Number of sampled pairs. ``"least"`` is the smallest feasible one (k is then m, the
         largest gap: cheap, but a noisy and large estimate); ``"balanced"`` the smallest that

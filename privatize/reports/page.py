@@ -27,6 +27,7 @@ from privatize.function.accuracy import errors_of
 from privatize.function.asking import miscounted, questions
 from privatize.function.calibrator import Estimate
 from privatize.function.catalogue import Catalogue
+from privatize.function.members import Member
 from privatize.function.private_function import PrivateFunction
 from privatize.function.signal import in_words
 from privatize.function.strength import words_of
@@ -34,7 +35,7 @@ from privatize.identity.library import DISTRIBUTION
 from privatize.mechanisms import Bernstein, Exponential
 from privatize.mechanisms.weighted import weighted
 from privatize.outputs.structure import Number
-from privatize.planning.groups import for_whom, gamma_for
+from privatize.planning.groups import for_whom, gamma_for, percent
 from privatize.reports import distribution
 from privatize.reports.catalogue_page import sections
 from privatize.samplers.families import Family
@@ -174,8 +175,10 @@ def report(
 def _check(function: Any, audit: Any, budget: Any, known: Any) -> None:
     """Refuse wrong arguments of a report."""
     if not isinstance(function, PrivateFunction):
+        member = isinstance(function, Member)
+        about = " report(catalogue) has a page about all its questions." if member else ""
         raise SettingsError(f"""report() takes a private function or a catalogue, not a
-            {type(function).__name__}.""")
+            {type(function).__name__}.{about}""")
     number = isinstance(known, int | float | np.integer | np.floating) and not isinstance(known, bool)
     if known is not None and not (number and 0 < known < math.inf):
         raise SettingsError(f"known={known!r} is not a sensitivity: it must be a finite number > 0.")
@@ -259,6 +262,8 @@ class _Subject:
             f"{'each' if isinstance(s.sampler, Family) else 'the'} public distribution P below, for replaced"
         )
         worst = "" if words else " It says nothing about the worst dataset that an adversary could think of."
+        lesson = "" if words else distribution.learned(s.sampler)
+        cost = f" P was learned with {lesson}, which is not in this number." if lesson else ""
         times = math.exp(s.epsilon) if s.epsilon < 700 else math.inf
         delta = f" (up to a probability of {s.delta:g})" if s.delta else ""
         return (
@@ -266,14 +271,15 @@ class _Subject:
             f"<p class='lead'>If one person's record is replaced, no answer becomes more than "
             f"e<sup>{s.epsilon:g}</sup> = {times:.4g} times as likely{delta}, {pairs}.</p>"
             f"<p class='note'>{kind} records, with the number of records known, and with code that is "
-            f"trusted.{worst} Every answer is charged its epsilon, ε = {s.epsilon:g}, again.</p>"
+            f"trusted.{worst} Every answer is charged its epsilon, ε = {s.epsilon:g}, again.{cost}</p>"
         )
 
     def whom(self, found: _Known) -> str:
         """Say whom the promise may fail for, and what it is worth to a group of people."""
         if not found.gamma:
             return ""
-        rows = [[f"{share:.0%}", round_up(gamma_for(found.gamma, share))] for share in (0.5, 0.1, 0.01)]
+        shares = sorted({0.5, 0.1, 0.01, found.gamma}, reverse=True)
+        rows = [[percent(share), round_up(gamma_for(found.gamma, share))] for share in shares]
         shown = grid(["the group's share of P", "gamma (γ) for its people, at most"], rows)
         return (
             f"<p>The promise may fail for {html.escape(for_whom(found.gamma, found.n))}.</p>"

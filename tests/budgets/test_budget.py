@@ -94,6 +94,17 @@ class TestRefused:
         with pytest.raises(BudgetExceeded, match="Nothing more fits"):
             f(DATA)
 
+    @pytest.mark.parametrize(("cap", "which"), [(0.1, ""), (0.15, " with this gamma")])
+    def test_what_fits_without_gamma(self, cap, which):
+        """A user would stop asking, though plain answers can still be paid."""
+        budget = new_budget(epsilon=10, gamma=cap)
+        f = made(budget=budget, gamma=0.1, epsilon=1)
+        f(DATA)
+        with pytest.raises(BudgetExceeded) as caught:
+            f(DATA)
+        assert f"No sampled answer{which} fits. Answers with proven bounds or Blocks" in str(caught.value)
+        assert "Nothing more fits" not in str(caught.value)
+
     @pytest.mark.parametrize("cap", [2 / 3, 1.99999999, 0.1 + 0.2])
     def test_the_suggested_epsilon_fits(self, cap):
         """If the message rounded its suggestion up, a user who follows it would be refused again."""

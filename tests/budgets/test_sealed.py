@@ -110,6 +110,12 @@ def test_public_facts(sealed):
     assert f"{sealed!r:>60}".endswith("n=50>")
 
 
+def test_the_length(sealed):
+    """A user would not learn that the number of records is public, and where it is."""
+    with pytest.raises(SealedError, match=r"len\(\) was tried. The number of records is public, as .n"):
+        len(sealed)
+
+
 def test_public_facts_have_no_values():
     """Strings in the data, its categories and its index do not appear among its public facts."""
     texts = ["SECRET-1", "SECRET-2"]

@@ -365,6 +365,23 @@ def test_the_sentence_of_a_catalogue():
     assert budget.verify() == (1.6, 0, 0.1)
 
 
+def test_what_was_found_and_used_is_named():
+    """A reader would take gamma to be about people, where it is about the P that was learned from them."""
+    budget = opened()
+    for purpose in ("learning", "check"):
+        budget.reserve(plain(0.1, purpose=purpose, dataset=f"'{budget.name}'"))
+    declares(budget, described="learned(within=uniform(0, 1), epsilon=0.1, n=9)")
+    assert "for the P that learn() found, given what check_fit() told before." in budget.statement
+
+
+@pytest.mark.parametrize(("average", "shown"), [(0.0250896, "0.0251"), (0.04001, "0.0401")])
+def test_the_average_is_short(average, shown):
+    """A bound on a share would have more digits than anybody reads, or be rounded down."""
+    budget = opened()
+    budget.reserve(sampled(0.1, average_gamma=average, dataset="'short'"))
+    assert f"(on average {shown})" in budget.statement
+
+
 def test_several_catalogues():
     """A total of two catalogues would name one of them, or ask for what is not needed."""
     budget = opened(epsilon=1)

@@ -75,6 +75,7 @@ class TestFit:
         unsure = made(**alone, certified=0.06)
         assert "P holds" not in repr(unsure) and "up to 6.0% may be beyond, and gamma is 0.05" in repr(unsure)
         assert unsure.words.startswith("not widened by") and "1 times" not in repr(unsure)
+        assert "noise alone" not in repr(unsure) and "up to 4 times too large" in repr(made())
         assert "20,000 people" in made().words
         assert "assumed" in made()._repr_html_()
 

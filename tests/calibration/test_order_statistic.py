@@ -21,7 +21,7 @@ def test_the_kth_smallest():
 def test_zero_and_infinity():
     """Zero would be no noise, unless it is the estimate of one member of a family among others."""
     gaps = np.zeros(PLAN.m)
-    with pytest.raises(ZeroSensitivityError, match="no privacy"):
+    with pytest.raises(ZeroSensitivityError, match=r"no privacy.* or does P never draw what .* learn P"):
         order_statistic(gaps, PLAN, None)
     assert order_statistic(gaps, PLAN, None, zero=True) == 0
     gaps[: PLAN.m - PLAN.k + 1] = np.inf

@@ -155,9 +155,10 @@ def test_a_proven_bound_has_what_an_estimate_has():
     )
     rows = dict(found.card().rows)
     assert (
-        rows["from"] == "a bound that you proved" and rows["holds for"] == "all pairs of neighbours (gamma=0)"
+        rows["from"] == "a bound that its author proved"
+        and rows["holds for"] == "all pairs of neighbours (gamma=0)"
     )
-    assert "a bound that you proved" in found._repr_html_()
+    assert "a bound that its author proved" in found._repr_html_()
     copied = pickle.loads(pickle.dumps(found))
     assert isinstance(copied, ProvenBound) and repr(copied) == repr(found)
 
@@ -230,8 +231,8 @@ def test_the_error_shows_the_pair():
     assert {error.replaced, error.replacement} == {"0.0", "1.0"}
     text = str(error)
     assert (
-        "sensitivity=0.7 is not a bound for max(): two answers are 1 apart (l1). Of n=101 records the one"
-        in text
+        "sensitivity=0.7 is not a bound for max(): two answers are 1 apart (l1). On made-up "
+        "records from P: of n=101 records the one" in text
     )
     assert (
         f"at position {error.position}, 0.0, was replaced by 1.0; the others are 100 × 0.0. A bound" in text

@@ -106,6 +106,26 @@ def test_a_name_is_taken_once():
         _ = made.nothing
 
 
+def test_misspelled_names():
+    """A user would search a list of sixty questions for the one that is meant."""
+    made = catalogue()
+    made.add(mean)
+    made.add(share_above, limit=[0.25, 0.5])
+    made.calibrate()
+    with pytest.raises(AttributeError, match="Did you mean 'share_above'"):
+        _ = made.shareabove
+    with pytest.raises(ArgumentError, match="Did you mean 'mean'"):
+        made["maen"]
+    with pytest.raises(
+        ArgumentError, match=r"mean\(\) has no argument 'eps'. Did you mean 'epsilon'\? It has"
+    ):
+        made.mean(eps=0.1)
+    with pytest.raises(ArgumentError, match=r"with limt=, of which .* Did you mean 'limit'"):
+        made.share_above(epsilon=0.1, limt=0.5)
+    with pytest.raises(ArgumentError, match="was asked without epsilon="):
+        made.share_above(limit=0.5)
+
+
 def test_members_with_a_bound_for_all_pairs_cost_no_gamma():
     """Plain answers would be charged as if they rested on samples."""
     own = budget(gamma=0)

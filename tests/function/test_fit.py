@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,7 @@ from privatize.errors import (
     PrivatizeError,
     SealedError,
     SettingsError,
+    UninformativeWarning,
 )
 from tests.cases import for_each
 from tests.function.catalogued import catalogue, sealed
@@ -64,6 +66,15 @@ def quiet(monkeypatch):
 
 
 class TestFactor:
+    def test_small_blocks_are_not_warned_about(self):
+        """A user who asks about many people would read that the answer is noise with a dozen of them."""
+        f = private(epsilon=0.2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UninformativeWarning)
+            fit = check_fit(f, RIGHT, epsilon=1)
+        with pytest.warns(UninformativeWarning):  # what is asked is warned about as before
+            f.estimate(fit.main.size)
+
     def test_a_wrong_p_is_found_and_repaired(self):
         """Real people would be beyond the estimate far more often than gamma says."""
         f = private(quarter)

@@ -73,6 +73,12 @@ class TestPilot:
         assert list(seen.problems) == ["counter"]
         assert "two different answers" in seen["counter"].problem
 
+    def test_a_list_that_is_cut_ends_with_its_dots(self):
+        """A message would end in a comma and a full stop, as if something were missing."""
+        many = {"many": lambda x: {str(each): x[1] for each in range(10 if x[0] > 50 else 1)}}
+        seen = pilot(together(many), 3)["many"].problem
+        assert ", ... The keys, labels" in seen and ", ." not in seen.replace(", ...", "")
+
     def test_a_few_failures_are_allowed(self):
         """A question that fails on one pair in a hundred has an estimate like any other."""
         seen = pilot(together({"mean": np.mean, "rare": lambda x: x[:2].mean() / (x[0] > 1)}), 3)

@@ -438,14 +438,15 @@ def test_a_class_made_of_one_of_ours_has_no_interval():
 
 
 def test_what_gamma_is_to_a_group():
-    """Whoever reads gamma=0.05 must learn that a group of 1% may bear all of it."""
+    """Whoever reads gamma=0.05 must learn that a group of 5% may bear all of it."""
     release = privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 1))(np.mean).release(
         np.full(200, 0.5)
     )
     assert release.gamma_for(share=0.5) == 0.1
     assert release.gamma_for(share=0.01) == 1.0
     assert (
-        "at most 10 of 200 people in expectation; a group that is 1% of P may bear" in release.card().text()
+        "at most 10 of 200 people in expectation; a group of at most 5% of P may bear"
+        in release.card().text()
     )
     with pytest.raises(SettingsError, match="share=2"):
         release.gamma_for(share=2)

@@ -41,7 +41,7 @@ class TestUsersBound:
         """A review board would not learn that an answer is plainly differentially private."""
         release = proven_mean.release(np.full(1000, 50.0))
         assert release.gamma == release.average_gamma == 0
-        assert release.proven == PROVED == "by a bound that you proved"
+        assert release.proven == PROVED == "by a bound that its author proved"
         assert math.isclose(release.sensitivity, 0.1, rel_tol=1e-9) and release.sensitivity >= 0.1
         for text in (repr(release), repr(proven_mean), release.card().html(), proven_mean._repr_html_()):
             assert "differentially private" in text and PROVED in text and "gamma=" not in text

@@ -48,9 +48,9 @@ def test_wrong_shares(share):
 def test_in_words():
     """Whoever reads a share of pairs must see how many people that is."""
     assert for_whom(0.05, 200).startswith(
-        "at most 10 of 200 people in expectation; a group that is 1% of P may"
+        "at most 10 of 200 people in expectation; a group of at most 5% of P may bear all of it"
     )
-    assert for_whom(0.005, 200).endswith("gamma=0.5000 for a group that is 1% of P")
+    assert for_whom(0.005, 200).endswith("; a group of at most 0.5% of P may bear all of it")
 
 
 def draw_people(n, rng):

@@ -23,6 +23,7 @@ from privatize import (
     PrivateFunction,
     Report,
     audit,
+    learn,
     plan,
     privatize,
     report,
@@ -773,7 +774,7 @@ def test_every_strength_is_named_on_the_page():
     """A review board would read about random differential privacy where it is plain, or would get no page."""
     proven = privatize(epsilon=1, sensitivity=lambda n: 1 / n, sampler=UNIT, seed=1)(np.mean)
     made = report(proven, [50, 60]).html
-    assert "by a bound that you proved" in made and "random</i> differential" not in made
+    assert "by a bound that its author proved" in made and "random</i> differential" not in made
     assert "to refute the bound; none of them did" in made and "P, the distribution of one record" in made
     for function, words in (
         (privatize(epsilon=1, mechanism=Blocks(0.0, 1.0))(np.mean), "whatever the function does"),
@@ -817,10 +818,26 @@ def test_whom_gamma_is_about():
     made = privatize(epsilon=1, gamma=0.05, sampler=samplers.uniform(0, 1))(np.mean)
     page = report(made, [100, 200]).html
     assert "The promise may fail for at most " in page
-    assert "a group that is 1% of P may bear all of it" in page
-    assert "<td>50%</td><td>0.1000</td>" in page
+    assert "a group of at most 5% of P may bear all of it" in page
+    for row in ("<td>50%</td><td>0.1000</td>", "<td>5%</td><td>1.0000</td>", "<td>1%</td><td>1.0000</td>"):
+        assert row in page
     own = privatize(epsilon=1, sensitivity=0.01, sampler=samplers.uniform(0, 1))(np.mean)
     assert "The promise may fail for" not in report(own, 100).html
+
+
+def test_a_learned_p_and_what_it_cost():
+    """The page would have a promise that leaves out what learning P told about the same people."""
+    law = learn(np.linspace(0, 1, 300), within=UNIT, epsilon=0.3)
+    made = report(private(np.mean, sampler=law), 20).html
+    assert "P was learned with epsilon=0.3, which is not in this number." in made
+    assert "P was learned from private data. Gamma holds for people drawn from that P;" in made
+    assert "P was learned" not in report(private(np.mean), 20).html
+
+
+def test_printed_tables_are_not_cut():
+    """On paper nobody can scroll."""
+    made = report(private(np.mean), 20).html
+    assert ".scroll{overflow:visible}" in made.partition("@media print{")[2]
 
 
 def test_what_hangs_on_p_is_shown():
