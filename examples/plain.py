@@ -109,7 +109,7 @@ def by_proof(n: int) -> None:
         return float(ages.mean())
 
     ages = np.random.default_rng(3).integers(0, 100, n).astype(float)
-    head("a bound that you proved, epsilon=1")
+    head("a bound that its author proved, epsilon=1")
     show("mean age", mean_age(ages), ages.mean())
 
 
