@@ -1,5 +1,6 @@
 """The pilot: a few pairs of their own that show how noise is best divided among the numbers of an answer."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,15 +14,17 @@ from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.norms import Vector
 from privatize.calibration.run import Collector, Memory
 from privatize.data import records
-from privatize.errors import SettingsError
+from privatize.errors import FragileEstimateWarning, SettingsError
 from privatize.execution.job import SpanResult
 from privatize.execution.threads import limit, restore
+from privatize.identity.library import outside
 from privatize.mechanisms.base import complete
 from privatize.mechanisms.choosing import Matrix, PilotPairs, choose
 from privatize.mechanisms.shapes import Shape
 from privatize.outputs.models import Model, refitted
 from privatize.outputs.structure import Structure
 
+_NAMED = 5  # numbers that a warning names
 _FIRST = 4  # pairs that are evaluated before the others
 _SHARE, _FEWEST, _MOST = 16, 16, 128  # a sixteenth of the calibration's pairs, within these limits
 
@@ -72,6 +75,7 @@ def learn_shape(
     collector: Collector,
     floor: float | None = None,
     member: Member | None = None,
+    warned: bool = False,
 ) -> tuple[Shape, Structure | None]:
     """Return how a mechanism divides its noise; "none" if no pair has worked, or if there is one number.
 
@@ -95,6 +99,8 @@ def learn_shape(
         The least that one record moves a number, if it is known.
     member : Member, optional
         If P is a member of a family, it has the shape that all members use. Nothing is learned then.
+    warned : bool
+        Whether to warn about numbers that few people decide.
     """
     if mechanism is None:
         return Shape(), None
@@ -107,12 +113,32 @@ def learn_shape(
         found = pilot_pairs(make, mechanism, seed, collector, pairs, floor)
         if found is None:
             return Shape(), None
+        if warned:
+            warn_rare(collector.label, [found])
         # If all pairs failed, the calibration itself will report why.
         pooled = chosen(mechanism, found) if len(found.steps) else Shape()
         # Without it the calibration looks for rounding noise itself, and widens the estimate.
         order = None if found.rounding_noise else found.structure
     agreed = pooled if memory is None else Shape.of(memory.agree(list(pooled.encoded)))
     return agreed, order if agreed == pooled else None
+
+
+def warn_rare(name: str, found: Sequence[PilotPairs]) -> None:
+    """Warn about numbers that differ between datasets, but that no pair has moved, under any P."""
+    structure: Any = found[0].structure if found else None
+    if structure is None:
+        return
+    rare = sorted(set.union(*(each.rare for each in found)).intersection(*(each.still for each in found)))
+    if not rare:
+        return
+    names, pairs = structure.names(), sum(len(each.steps) for each in found)
+    some = ", ".join(names[at] for at in rare[:_NAMED]) + (", ..." if len(rare) > _NAMED else "")
+    text = f"""{name}(): of the numbers that it returns, none of {pairs} pairs of neighbours has moved {some},
+        which differ from one dataset of P to the next. So few people decide them: it may be a minimum, a
+        maximum, or a mean of few. Beside other numbers they get noise for usual moves, which hardly protects
+        these people. Leave them out, or ask for a quantile or larger groups, or pass min_sensitivity=.
+        configure(stress=False) switches this warning off."""
+    warnings.warn(" ".join(text.split()), FragileEstimateWarning, stacklevel=outside())
 
 
 def chosen(mechanism: Any, found: PilotPairs) -> Shape:

@@ -433,7 +433,8 @@ rho=0.00541, bound=tolerance, seed=1)
     opened = level()
     try:
         learn = functools.partial(learn_shape, make, scaled, member=member, memory=memory, seed=own)
-        shape, order = learn(pairs=pilot_size(plan.m), collector=collector, floor=min_sensitivity)
+        size = pilot_size(plan.m)
+        shape, order = learn(pairs=size, collector=collector, floor=min_sensitivity, warned=stress)
         norm = norm if shape.kind == "none" else weighted(scaled, shape).norm
         make = functools.partial(make, norm=NORMS[norm] if isinstance(norm, str) else norm)
         run = Run(make(seed=own), plan, memory, shape, order)

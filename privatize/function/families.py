@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from privatize.calibration import streams
 from privatize.calibration.family_estimate import FamilySensitivity, naming
-from privatize.calibration.pilot import Member, chosen, divides, pilot_size, pooled_pairs
+from privatize.calibration.pilot import Member, chosen, divides, pilot_size, pooled_pairs, warn_rare
 from privatize.calibration.sensitivity import Sensitivity
 from privatize.errors import CalibrationError
 from privatize.function.question import Question
@@ -52,6 +52,8 @@ def pooled_shape(asked: Question, coins: int, seed: int) -> Shape | None:
     if len({each.steps.shape[1] for each in found}) > 1:
         raise CalibrationError("""The function returns different numbers of values under the members of the
             family. Return the same keys and shapes, whatever the data is.""")
+    if asked.stress:
+        warn_rare(asked.definition.name, found)
     return chosen(asked.settings.mechanism, pooled_pairs(found)) if found else Shape()
 
 

@@ -25,6 +25,7 @@ _FAR = 0.5  # an error of less than this share is that of numbers in different u
 _CLEARLY = 0.95  # what is chosen must have at most this share of the error of "total"
 _LARGEST_GAPS = 16  # one in so many gaps decides how much noise is needed, two at least
 _ROUNDING = 1e-9  # relative differences that may come from rounding
+_WHOLE = 1e-6  # what differs from an integer by less is one
 _SHRUNK = 0.05  # correlations lose this share at least
 
 
@@ -96,6 +97,27 @@ class PilotPairs:
     def half(self, which: int) -> "PilotPairs":
         """Return every second pair, from this one on."""
         return replace(self, steps=self.steps[which::2], answers=self.answers[which::2])
+
+    @property
+    def still(self) -> set[int]:
+        """Numbers that no pair has moved, but for rounding."""
+        size = _ROUNDING * np.abs(self.answers).max(axis=0, initial=0.0)
+        return set(np.flatnonzero((np.abs(self.steps) <= size).all(axis=0)).tolist())
+
+    @property
+    def rare(self) -> set[int]:
+        """Numbers that differ from dataset to dataset, but that no pair has moved: few people decide them.
+
+        Numbers that are counted, and shares of a count, are left out: it is known how far they move.
+        """
+        if not len(self.answers):
+            return set()
+        differs = np.ptp(self.answers, axis=0) > _ROUNDING * np.abs(self.answers).max(axis=0)
+        step = _smallest_difference(self.answers)
+        with np.errstate(all="ignore"):
+            places = (self.answers - self.answers.min(axis=0)) / step
+            counted = (np.abs(places - np.rint(places)) < _WHOLE).all(axis=0)
+        return self.still & set(np.flatnonzero(differs & ~counted).tolist())
 
     @cached_property
     def sizes(self) -> tuple[Vector, Vector]:

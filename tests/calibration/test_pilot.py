@@ -1,15 +1,16 @@
 """Weights come from a pilot of their own, or are those of all members of a family."""
 
 import itertools
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from privatize import Gaussian, Laplace, estimate_sensitivity, plan, privatize, samplers
+from privatize import Gaussian, Laplace, configure, estimate_sensitivity, plan, privatize, samplers
 from privatize.calibration.evaluators.choose import evaluator
 from privatize.calibration.pilot import Member, metric_of, pilot_size, pooled_pairs
-from privatize.errors import SettingsError
+from privatize.errors import FragileEstimateWarning, SettingsError
 from privatize.mechanisms.choosing import PilotPairs
 from privatize.mechanisms.shapes import NONE, Shape
 from privatize.outputs.describe import describe
@@ -179,3 +180,56 @@ def test_rounding_noise_still_widens_the_estimate():
         rounded, n=20, sampler=P, norm="l1", plan=plan(0.2), seed=1, workers="inline", scaled=Laplace()
     )
     assert found.jitter > 0
+
+
+# --- numbers that few people decide ---------------------------------------------------------
+
+
+def extremes(data):
+    return {"lowest": data.min(), "mean": data.mean(), "highest": data.max()}
+
+
+def ordinary(data):
+    counts = np.histogram(data, np.linspace(0, 1, 30))[0]
+    shares = np.histogram(data, [0, 0.001, 0.5, 1])[0] / len(data)
+    return {
+        "mean": data.mean(),
+        "constant": 1.0,
+        "counts": counts,
+        "shares": shares,
+        "median": np.median(data),
+    }
+
+
+def fragile(function, sampler, **options):
+    """Return what is said about numbers that few people decide."""
+    configure(stress=True)
+    try:
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            private = privatize(epsilon=1, gamma=0.1, sampler=sampler, seed=1, store=None, **options)(
+                function
+            )
+            private.estimate(500)
+    finally:
+        configure(stress=False)
+    texts = [str(each.message) for each in seen if each.category is FragileEstimateWarning]
+    return [text for text in texts if "few people decide" in text]
+
+
+def test_numbers_that_few_people_decide_are_named():
+    """A minimum is refused by itself. Beside a mean it would be published almost raw, without a word."""
+    unit = samplers.uniform(0, 1)
+    for sampler in (unit, [unit, samplers.uniform(0.2, 0.7)]):
+        (text,) = fragile(extremes, sampler)
+        assert "has moved lowest, highest," in text and "quantile" in text
+    assert fragile(ordinary, unit) == []  # counts, shares of a rare kind, and a constant
+
+
+def test_they_can_be_switched_off():
+    """Somebody who knows it, and has a bound, would see the warning in every log."""
+    assert fragile(extremes, samplers.uniform(0, 1), mechanism=Laplace(scaled="none")) == []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FragileEstimateWarning)
+        configure(stress=False)
+        privatize(epsilon=1, gamma=0.1, sampler=samplers.uniform(0, 1), store=None)(extremes).estimate(500)
