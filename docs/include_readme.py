@@ -16,6 +16,15 @@ _LINKS = {'"docs/': '"', "](docs/": "](", "](../docs/": "]("} | {
 }
 
 
+def on_files(files: Any, *, config: Any) -> Any:
+    """Put the notebooks beside the page that links to them."""
+    from mkdocs.structure.files import File  # the tests import this file where mkdocs is not installed
+
+    for notebook in sorted((ROOT / "examples").glob("*.ipynb")):
+        files.append(File.generated(config, notebook.name, content=notebook.read_bytes()))
+    return files
+
+
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     """Put a file, with its links seen from here, in place of a page."""
     source = _PAGES.get(page.file.src_uri)
