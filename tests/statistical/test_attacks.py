@@ -12,7 +12,7 @@ from tests.statistical.thresholds import most_successes
 
 FILE = Path(__file__).parents[2] / "examples" / "attacks.py"
 GAMES = {"5 scale, `learn`": 30, "4 adaptive": 150}  # where a game takes long; 300 elsewhere
-SLOW = ("4 adaptive", "4 adaptive, catalogue", "5 scale, `learn`")
+SLOW = ("3 asked 16 times", "3 with a budget", "4 adaptive", "4 adaptive, catalogue", "5 scale, `learn`")
 HELD = ["1 outlier, clipped", "3 asked 4 times", "3 asked 16 times", "3 with a budget"]
 HELD += ["4 adaptive, catalogue", "5 scale, `learn`", "5 dependence, proven sums", "6 two totals"]
 BROKE = ["1 outlier, not clipped", "2 group of 10, P says 500", "2 all groups, P right", "4 adaptive"]
