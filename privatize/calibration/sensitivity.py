@@ -432,9 +432,8 @@ rho=0.00541, bound=tolerance, seed=1)
     collector = Collector(workers, progress, name)
     opened = level()
     try:
-        learn = functools.partial(learn_shape, make, scaled, member=member, memory=memory, seed=own)
-        size = pilot_size(plan.m)
-        shape, order = learn(pairs=size, collector=collector, floor=min_sensitivity, warned=stress)
+        learn = functools.partial(learn_shape, make, scaled, member=member, memory=memory, warned=stress)
+        shape, order = learn(seed=own, pairs=pilot_size(plan.m), collector=collector, floor=min_sensitivity)
         norm = norm if shape.kind == "none" else weighted(scaled, shape).norm
         make = functools.partial(make, norm=NORMS[norm] if isinstance(norm, str) else norm)
         run = Run(make(seed=own), plan, memory, shape, order)
