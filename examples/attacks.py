@@ -320,7 +320,7 @@ class Attack(NamedTuple):
     epsilon: float  # of everything that the attacker sees
     prepare: Callable[[], Game]
     games: int = 2_000
-    quick: int = 200
+    quick: int = 60
 
 
 ATTACKS = (
@@ -331,9 +331,9 @@ ATTACKS = (
     Attack("2 all groups, γ = 0.0005", 1, for_the_group, 100_000, 0),
     Attack("3 asked once", 0.25, lambda: repeated(1), 100_000),
     Attack("3 asked 4 times", 1, lambda: repeated(4), 10_000),
-    Attack("3 asked 16 times", 4, lambda: repeated(16), quick=50),
-    Attack("3 with a budget", 1, lambda: repeated(16, cap=1.0), quick=100),
-    Attack("4 adaptive", 1, outside, quick=30),
+    Attack("3 asked 16 times", 4, lambda: repeated(16), quick=15),
+    Attack("3 with a budget", 1, lambda: repeated(16, cap=1.0), quick=30),
+    Attack("4 adaptive", 1, outside, quick=10),
     Attack("4 adaptive, catalogue", 1, catalogue),
     Attack("5 scale", 1, lambda: one_answer(mean, sampler=NARROW)),
     Attack("5 scale, `family()`", 1, lambda: one_answer(mean, sampler=NARROW.family()), 5_000),
