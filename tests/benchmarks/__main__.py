@@ -12,11 +12,13 @@ import json
 import platform
 import time
 import traceback
+import warnings
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import privatize
+from privatize.errors import PrivatizeWarning
 
 from . import page
 from .measuring import ROOT, Result, missing
@@ -25,16 +27,21 @@ from .measuring import ROOT, Result, missing
 NAMES = (
     "bounds",
     "calibration",
+    "stress",
+    "scaled",
     "calls",
     "noise",
     "peers",
     "ledger",
     "memory",
     "samplers",
+    "people",
+    "learning",
     "amortization",
     "catalogue",
     "execution",
     "blocks",
+    "fit",
     "r_package",
 )
 LIBRARIES = ("numpy", "scipy", "pandas", "polars", "scikit-learn", "distributed", "ray")
@@ -102,6 +109,7 @@ def main() -> None:
         "--from", dest="source", type=Path, metavar="FILE", help="with --docs: from this JSON"
     )
     options = parser.parse_args()
+    warnings.simplefilter("ignore", PrivatizeWarning)  # nobody reads these answers
     if options.docs and options.only:
         parser.error("--docs needs all benchmarks: leave out --only")
     if options.source is not None:

@@ -102,7 +102,7 @@ def overhead(quick: bool) -> list[Result]:
     for name, (answer, sampler, draw, split) in cases().items():
         for label, duration, m, most in (
             ("f ≈ 0", 0.0, 557, None),
-            ("f = 100 µs", 1e-4, 557, 1.2),
+            ("f = 100 µs", 1e-4, 557, 1.15),
             ("f = 1 ms", 1e-3, 240 if quick else 557, 1.05),
         ):
             function = waits(duration, answer) if duration else answer

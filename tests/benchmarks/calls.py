@@ -15,7 +15,7 @@ from unittest import mock
 
 import numpy as np
 
-from privatize import Laplace, privatize, samplers
+from privatize import Budget, Catalogue, Laplace, privatize, samplers, seal
 from privatize.calibration.global_rng import rng_guard
 from privatize.function import calibrator, pipeline
 from privatize.function.binding import Binding
@@ -24,7 +24,7 @@ from privatize.function.template import Template
 from privatize.identity.fingerprint import fingerprint
 from privatize.outputs.structure import Leaf, Structure
 
-from .measuring import Result, fresh, in_turn, medians, microseconds, result
+from .measuring import Result, fresh, in_turn, medians, microseconds, missing, result
 
 GROUP = "calls"
 MEGABYTE = np.arange(131_072.0)
@@ -84,7 +84,9 @@ def timed_parts(taken: dict[str, float]) -> Iterator[None]:
         yield
 
 
-def warm(name: str, function: Callable[[Any], Any], sampler: Any, data: Any, count: int) -> list[Result]:
+def warm(
+    name: str, function: Callable[[Any], Any], sampler: Any, data: Any, count: int, most: float
+) -> list[Result]:
     """Time calls whose estimate is remembered, the raw function, and the parts of calls."""
     private = privatize(epsilon=1, gamma=0.1, sampler=sampler, store=None, seed=1)(function)
     times = in_turn({"call": lambda: private(data), "raw": lambda: function(data)}, 9, count)
@@ -100,11 +102,85 @@ def warm(name: str, function: Callable[[Any], Any], sampler: Any, data: Any, cou
     over = call - raw
     parts["the rest"] = max(0.0, over - sum(parts.values()))
     return [
-        result(GROUP, f"warm call over the raw function, {name}", over, "µs", most=100,
+        result(GROUP, f"warm call over the raw function, {name}", over, "µs", most=most,
                note=f"{call:.0f} µs in all, the function by itself {raw:.0f} µs"),
         *(result(GROUP, f"… {part}, {name}", each, "µs", note=f"{each / over:.0%} of that")
           for part, each in parts.items()),
     ]  # fmt: skip
+
+
+class Ages:
+    """A class with a private method."""
+
+    @privatize(epsilon=1, gamma=0.1, sampler=samplers.uniform(0, 1), store=None, seed=1)
+    def mean(self, ages: Any) -> float:
+        """Return the mean."""
+        return float(ages.mean())
+
+
+def kinds(count: int) -> list[Result]:
+    """Compare warm calls of other kinds of private functions with a plain one."""
+    data, unit = np.random.default_rng(1).random(1000), samplers.uniform(0, 1)
+
+    def mean(x: Any) -> float:
+        return float(x.mean())
+
+    purse = {"epsilon": 1e9, "gamma": 1e9, "ledger": "memory"}
+    plain = privatize(epsilon=1, gamma=0.1, sampler=unit, store=None, seed=1)(mean)
+    charged = plain.replace(budget=Budget("benchmark: a function", **purse))
+    replaced, method = plain.replace(epsilon=0.5), Ages().mean
+    people = seal(data, name="benchmark: sealed", sampler=unit, budget=Budget("benchmark: sealed", **purse))
+    asked = seal(data, name="benchmark: asked", sampler=unit, budget=Budget("benchmark: asked", **purse))
+    free = seal(data, name="benchmark: free", sampler=unit)
+    questions = Catalogue("benchmark", asked, gamma=0.1, store=None)
+    questions.add(mean)
+    questions.calibrate()
+    works = {
+        "a function": lambda: plain(data),
+        "a method": lambda: method(data),
+        "a function made by replace()": lambda: replaced(data),
+        "sealed data": lambda: plain(free),
+        "replace() and call": lambda: plain.replace(epsilon=0.5)(data),
+        "a function, with a budget in memory": lambda: charged(data),
+        "sealed data, with a budget in memory": lambda: plain(people),
+        "a catalogue's member, with a budget in memory": lambda: questions.mean(epsilon=1),
+    }
+    times = in_turn(works, 15, count)
+    middle = {name: statistics.median(each) * 1e6 for name, each in times.items()}
+    found = []
+    for name in works:
+        against = "a function, with a budget in memory" if "budget" in name else "a function"
+        if name != against:
+            most = None if name == "replace() and call" else 1.3
+            found.append(
+                result(GROUP, f"warm call, {name}", middle[name], "µs", against=against,
+                       theirs=middle[against], most=most)
+            )  # fmt: skip
+    return found
+
+
+def models(count: int) -> list[Result]:
+    """Compare fits of a private model with fits of the raw one."""
+    if importlib.util.find_spec("sklearn") is None:
+        return [missing(GROUP, "a private model", "scikit-learn is not installed")]
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.naive_bayes import GaussianNB
+
+    from privatize.sklearn import PrivateEstimator
+
+    law = samplers.blobs([[0.0] * 5, [1.0] * 5])
+    x, y = law.draw(1000, np.random.default_rng(1))
+    found = []
+    for raw in (GaussianNB(), LogisticRegression()):
+        private = PrivateEstimator(raw, epsilon=1, gamma=0.1, sampler=law, store=None, seed=1)
+        works = {"private": lambda p=private: p.fit(x, y), "raw": lambda r=raw: r.fit(x, y)}
+        times = in_turn(works, 15, max(1, count // 10))
+        ours, bare = (statistics.median(times[which]) * 1e3 for which in works)
+        found.append(
+            result(GROUP, f"PrivateEstimator.fit over the raw fit, {type(raw).__name__}", ours - bare, "ms",
+                   most=1, note=f"n=1,000, d=5, warm; the raw fit {bare:.2f} ms")
+        )  # fmt: skip
+    return found
 
 
 def remembered(quick: bool) -> list[Result]:
@@ -175,9 +251,9 @@ def cold(quick: bool) -> list[Result]:
     wanted = ("distributed", "ray", "sklearn", "matplotlib", "psycopg", "dp_accounting", "argcomplete")
     extras = [name for name in wanted if importlib.util.find_spec(name)]
     return [
-        result(GROUP, "first answer after the import, mean of 1,000 numbers", first * 1000, "ms", most=50,
+        result(GROUP, "first answer after the import, mean of 1,000 numbers", first * 1000, "ms", most=40,
                note=f"γ=0.05, m=557, calibration included; the bare loop alone {bare * 1000:.1f} ms"),
-        result(GROUP, "import privatize", ours, "s", most=0.25,
+        result(GROUP, "import privatize", ours, "s", most=0.2,
                note=f"median of {rounds} processes, {len(extras)} of {len(wanted)} extras installed; "
                f"import numpy alone {numpys:.3f} s"),
     ]  # fmt: skip
@@ -187,10 +263,11 @@ def run(quick: bool) -> list[Result]:
     """Run all measurements."""
     inner = 30 if quick else 200
     rng = np.random.default_rng(1)
-    found = warm("1,000 numbers", lambda x: float(x.mean()), samplers.uniform(0, 1), rng.random(1000), inner)
+    unit = samplers.uniform(0, 1)
+    found = warm("1,000 numbers", lambda x: float(x.mean()), unit, rng.random(1000), inner, 150)
     if importlib.util.find_spec("pandas"):
         weight = samplers.normal(75, 15).truncated(30, 200)
         people = samplers.table(age=samplers.integers(18, 90), weight=weight)
         data = people.draw(1000, rng)
-        found += warm("a frame of 1,000 rows", lambda d: float(d["weight"].mean()), people, data, inner)
-    return found + remembered(quick) + cold(quick)
+        found += warm("a frame of 1,000 rows", lambda d: float(d["weight"].mean()), people, data, inner, 300)
+    return found + kinds(inner) + models(inner) + remembered(quick) + cold(quick)

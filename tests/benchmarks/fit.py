@@ -1,14 +1,13 @@
-"""What a check of P finds, and what a repair is worth: `python -m tests.benchmarks.fit [--docs] [--times]`.
+"""What a check of P finds, and what a repair is worth: `python -m tests.benchmarks.fit [--docs]`.
 
 People come from a known distribution, so that it is known how often real neighbours are beyond an estimate.
 Gaps are computed in numpy, many at once; block sizes, noise, scan and certificates are the library's own,
 with seeded noise, 200 times. `--docs` writes some rows and columns into docs/fit.md, between their marks.
-`--times` measures what the processes of blocks cost, instead.
 """
 
 import argparse
 import functools
-import time
+import statistics
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from privatize import fit_power, learn, plan, samplers
+from privatize import check_fit, fit_power, learn, plan, privatize, samplers
 from privatize.calibration.factor_scan import FACTORS, Cut, sizes
 from privatize.calibration.fit import Fit, fit_of
 from privatize.testing import insecure_noise
+
+from .measuring import Result, result, seconds, works
 
 PAGE = Path(__file__).parents[2] / "docs" / "fit.md"
 GAMMA = 0.05
@@ -250,35 +251,35 @@ def table(heads: list[str], rows: list[list[str]]) -> str:
     return "\n".join([first, "|" + "---|" * len(heads), *others])
 
 
-def timed() -> None:
-    """Print what a block costs, beside the function."""
-    from privatize import check_fit, privatize
-
-    people = np.random.default_rng(0).uniform(0, 100, 20_000)
-    for name, function in {
-        "mean": np.mean,
-        "sleeps 10 ms": lambda x: (time.sleep(0.01), float(x.mean()))[1],
-    }.items():
-        f = privatize(
-            epsilon=1, gamma=GAMMA, sampler=samplers.uniform(0, 100), store="memory", samples="least"
-        )(function)
-        first = sizes(len(people), GAMMA, 0.2).main
-        f.estimate(first.size)
-        started = time.perf_counter()
-        check_fit(f, people, epsilon=0.2)
-        took = time.perf_counter() - started
-        print(f"{name}: {first.number} blocks in {took:.2f} s, {took / first.number * 1e3:.2f} ms each")
+def run(quick: bool) -> list[Result]:
+    """Compare checks of P with the evaluations that they need, on people's blocks and on P's pairs."""
+    n, epsilon = 20_000, 0.2
+    people, P = np.random.default_rng(0).uniform(0, 100, n), samplers.uniform(0, 100)
+    found, made = [], sizes(n, GAMMA, epsilon)
+    for duration in (0.001, 0.01):
+        function, took, bare = works(duration), [], []
+        for seed in range(1 if quick else 3):
+            # A version of its own, so that no estimate is remembered.
+            options: Any = {"gamma": GAMMA, "sampler": P, "store": None, "version": f"{duration}, {seed}"}
+            f = privatize(epsilon=1, **options, samples="least")(function)
+            took.append(seconds(functools.partial(check_fit, f, people, epsilon=epsilon)))
+            bare.append(min(seconds(lambda f=function: f(people[:100])) for _ in range(20)))
+        cuts = [each for each in (made.main, made.smaller) if each is not None]
+        evaluations = sum(2 * each.number + 2 * plan(GAMMA, m="least").m for each in cuts)
+        found.append(
+            result("check_fit", f"check_fit, f = {duration * 1e3:g} ms", statistics.median(took), "s",
+                   against="its evaluations, one by one", theirs=statistics.median(bare) * evaluations,
+                   most=2, note=f"n={n:,}, ε={epsilon}: {evaluations:,} evaluations, two for each pair")
+        )  # fmt: skip
+    return found
 
 
 def main() -> None:
     """Print the tables, or write them into the page."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--docs", action="store_true")
-    parser.add_argument("--times", action="store_true")
     parser.add_argument("--repeats", type=int, default=TIMES)
     given = parser.parse_args()
-    if given.times:
-        return timed()
     heads = ["n, ε", "blocks of people", "certified if P holds", "noise alone: factor up to"]
     made = {"power": table(heads, power())}
     rows = []
@@ -297,7 +298,6 @@ def main() -> None:
             start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
             head, rest = page.split(start)
             PAGE.write_text(f"{head}{start}\n{text}\n\n{end}{rest.split(end)[1]}", encoding="utf-8")
-    return None
 
 
 if __name__ == "__main__":

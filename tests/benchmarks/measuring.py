@@ -1,16 +1,21 @@
 """What the benchmarks share: results, timing, functions of a given duration, and fresh processes."""
 
+import contextlib
 import json
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
+
+from privatize import configure
+from privatize.config import policy
 
 ROOT = Path(__file__).parents[2]
 Work = Callable[[], Any]
@@ -177,6 +182,14 @@ def works(duration: float) -> Callable[[Any], float]:
 
 def _turn() -> None:
     np.sort(np.arange(1000.0))
+
+
+@contextlib.contextmanager
+def settings(**options: Any) -> Iterator[None]:
+    """Configure the library for a while."""
+    with mock.patch.dict(policy._chosen):
+        configure(**options)
+        yield
 
 
 # --- other processes ----------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from privatize import Gaussian, Laplace
+from privatize.mechanisms.shapes import Shape
+from privatize.mechanisms.weighted import weighted
 from privatize.noise import exact
 
 from .measuring import Result, counted, in_turn, result
@@ -32,7 +34,23 @@ def run(quick: bool) -> list[Result]:
                 result("noise", f"{name}, {counted(d)}, each", each[name], "ns",
                        against=f"{theirs} (insecure)", theirs=each[theirs], series=name, x=d)
             )  # fmt: skip
-    return found + crossover(quick)
+    return [*found, matrix(quick), *crossover(quick)]
+
+
+def matrix(quick: bool) -> Result:
+    """Compare noise that is correlated as the gaps are with noise of one scale, for 100 numbers."""
+    d = 100
+    mix = np.random.default_rng(2).normal(size=(d, 3))
+    shape = Shape.matrix(mix @ mix.T + 0.1 * np.eye(d))
+    works = {
+        name: functools.partial(
+            mechanism.release, np.zeros(d), sensitivity=1.0, epsilon=1.0, delta=1e-6, whole=np.zeros(d, bool)
+        )
+        for name, mechanism in (("matrix", weighted(Gaussian(scaled="matrix"), shape)), ("plain", Gaussian()))
+    }
+    ours, theirs = (statistics.median(each) * 1e6 for each in in_turn(works, 9 if quick else 31, 20).values())
+    return result("noise", "Gaussian(scaled=\"matrix\"), 100 numbers", ours, "µs", against="Gaussian",
+                  theirs=theirs, most=3)  # fmt: skip
 
 
 def crossover(quick: bool) -> list[Result]:

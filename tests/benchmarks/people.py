@@ -25,6 +25,7 @@ import os
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", PRIVATIZE_STORE="")
 
 import argparse
+import functools
 import importlib.metadata
 import itertools
 import time
@@ -39,6 +40,9 @@ import pandas as pd
 from privatize import Blocks, Unit, configure, learn, privatize, samplers, seal, sums
 from privatize.errors import PrivatizeError
 from privatize.testing import insecure_noise
+
+from . import page
+from .measuring import Result, result, seconds
 
 GAMMA = 0.05
 LEARNED = (0.3, 1.0)  # the epsilons that P is learned with
@@ -265,24 +269,27 @@ def laws(form: Any, case: str) -> tuple[Any, Any]:
     return people, samplers.table(**once, **columns, frame=form)
 
 
-def calibrations(times: int) -> Iterable[list[str]]:
-    """Yield the times of calibrations on persons, and on as many independent rows."""
+def run(quick: bool) -> list[Result]:
+    """Measure calibrations on persons, and on as many independent rows."""
     cases = ("8 rows each", "1 to 15 rows", "8 rows, order=", "8 rows, person=", "1 to 15, order=, person=")
     seeds = itertools.count(1)
-    for form, case in itertools.product(("pandas", "polars", "dict"), cases):
+    found = []
+    for form, case in itertools.product(("pandas", "polars", "dict"), cases[::2] if quick else cases):
         pair = [(law, size) for law, size in zip(laws(form, case), (545, 545 * 8), strict=True)]
         took: list[list[float]] = [[], []]
-        for _ in range(times):
+        for _ in range(2 if quick else 5):
             for at, (law, size) in enumerate(pair):
                 # A seed that was never used: an estimate is remembered in the process, even with store=None,
                 # also from one case to the next, and the minimum would be the time of a lookup.
                 options = {**OPTIONS, "seed": next(seeds)}
                 f = privatize(epsilon=1, gamma=GAMMA, sampler=law, **options)(by_sex)
-                start = time.perf_counter()
-                f.estimate(n=size)
-                took[at].append(time.perf_counter() - start)
+                took[at].append(seconds(functools.partial(f.estimate, n=size)))
         persons, rows = map(min, took)
-        yield [f"{form}: {case}", f"{persons:.3f}", f"{rows:.3f}", f"{persons / rows:.2f}"]
+        found.append(
+            result("people", f"{form}: {case}", persons, "s", against="as many independent rows",
+                   theirs=rows, most=1.5, note="a mean by group, 545 persons, γ=0.05, m=557, inline")
+        )  # fmt: skip
+    return found
 
 
 def calls(times: int) -> Iterable[list[str]]:
@@ -316,8 +323,8 @@ def calls(times: int) -> Iterable[list[str]]:
 def speed(quick: bool) -> None:
     """Print what persons cost, against rows."""
     print("\nSpeed: seconds of a calibration of a mean by group, 545 persons against 4,360 independent rows")
-    heads = ["P", "persons", "rows", "ratio (goal 1.5)"]
-    table(heads, calibrations(2 if quick else 5))
+    for each in run(quick):
+        print(page.line(each))
     print("\nSpeed: milliseconds of a warm call on sealed data, and of a bare call of the function")
     heads = ["data", "persons", "sealed rows", "bare", "over bare", "over rows"]
     table(heads, calls(5 if quick else 30))
