@@ -8,6 +8,7 @@ from typing import Any
 from .measuring import ROOT, Result
 
 PAGE = ROOT / "docs" / "benchmarks.md"
+SVM = "linear SVM, n=1,000, d=8, m=1,500"
 # The rows of the page: what a user asks, and the result that answers it.
 QUESTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "How long does a calibration take?": {
@@ -15,9 +16,16 @@ QUESTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "1 ms, a float": ("calibration", "a float, f = 1 ms, per pair"),
         "almost no time, a dict": ("calibration", "a dict, f ≈ 0, per pair"),
         "100 µs, a dict": ("calibration", "a dict, f = 100 µs, per pair"),
-        "1 ms, a dict": ("calibration", "a dict, f = 1 ms, per pair"),
         "100 µs, a float, from a frame": ("calibration", "a frame, to a float, f = 100 µs, per pair"),
+        "100 µs, a series, from a frame": ("calibration", "a frame, to a series, f = 100 µs, per pair"),
         "`batch=`, uniform numbers": ("calibration", "batch=, uniform numbers, per pair"),
+        "20 questions of a catalogue, on one frame": ("a catalogue", "20 questions, data frames of pandas"),
+        "persons with 8 rows each, pandas": ("people", "pandas: 8 rows each"),
+        "persons with 8 rows each, a dict of arrays": ("people", "dict: 8 rows each"),
+        "the stress test, a mean": ("calibration", "the stress test, mean of 1,000 numbers"),
+        "the stress test, a slope": ("calibration", "the stress test, slope, columns of 1,000"),
+        '`scaled="auto"`, 20 means': ("calibration", 'scaled="auto", means of 20 columns from 3 factors'),
+        '`scaled="auto"`, 100 covariances': ("calibration", 'scaled="auto", covariance 10×10'),
     },
     "How many pairs are sampled by default?": {
         "γ=0.2": ("evaluations", "γ=0.2: tolerance, balanced (the default)"),
@@ -29,6 +37,7 @@ QUESTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "`pair=`, ridge regression": ("amortization", "pair=: ridge, rank one"),
         "two processes, 1 ms": ("execution", "two processes, f = 1 ms"),
         "two processes, 10 ms": ("execution", "two processes, f = 10 ms"),
+        "Dask, two workers, 10 ms": ("execution", "Dask, two workers here, f = 10 ms"),
         "Ray, two workers, 10 ms": ("execution", "Ray, two workers here, f = 10 ms"),
     },
     "How much faster is it than the authors' R package?": {
@@ -39,7 +48,14 @@ QUESTIONS: dict[str, dict[str, tuple[str, ...]]] = {
             "the R package",
             "density at 11 points, n=5,000, m=50,000, additive",
         ),
-        "a linear SVM, m=1,500": ("the R package", "linear SVM, n=1,000, d=8, m=1,500, plain"),
+    },
+    "The paper's linear SVM (m=1,500; R: 9 s), on two workers": {
+        "that must be started first": ("the R package", f"{SVM}, two workers, started first"),
+        "that are warm": ("the R package", f"{SVM}, two workers, warm"),
+        "where the library decides (`workers=None`)": (
+            "the R package",
+            f"{SVM}, workers=None, started first",
+        ),
     },
     "What does a call cost?": {
         "1,000 numbers, beyond the function itself": (
@@ -50,6 +66,18 @@ QUESTIONS: dict[str, dict[str, tuple[str, ...]]] = {
             "calls",
             "warm call over the raw function, a frame of 1,000 rows",
         ),
+        "a method": ("calls", "warm call, a method"),
+        "a function made by `replace()`": ("calls", "warm call, a function made by replace()"),
+        "sealed data": ("calls", "warm call, sealed data"),
+        "a catalogue's member": ("calls", "warm call, a catalogue's member, with a budget in memory"),
+        "`PrivateEstimator.fit`, beyond the raw fit, GaussianNB": (
+            "calls",
+            "PrivateEstimator.fit over the raw fit, GaussianNB",
+        ),
+        "the same, LogisticRegression": (
+            "calls",
+            "PrivateEstimator.fit over the raw fit, LogisticRegression",
+        ),
         "first answer, with calibration": (
             "calls",
             "first answer after the import, mean of 1,000 numbers",
@@ -58,10 +86,23 @@ QUESTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "paying from a budget, SQLite": ("budget", "reserve, SQLite, 100,000 charges"),
         "paying, PostgreSQL": ("budget", "reserve, PostgreSQL, 100,000 charges"),
     },
+    "What do `Blocks`, `check_fit` and `learn` cost?": {
+        "a block, numpy alone": ("blocks", "mean, 100 blocks of 200 numbers, for each block"),
+        "a block, with pandas": ("blocks", "slope, 100 blocks of 200 rows of a frame, for each block"),
+        "a block, with pandas and scikit-learn": (
+            "blocks",
+            "logistic regression, 50 blocks of 500 of 25,000 x 10, for each block",
+        ),
+        "`check_fit`, 1 ms": ("check_fit", "check_fit, f = 1 ms"),
+        "`check_fit`, 10 ms": ("check_fit", "check_fit, f = 10 ms"),
+        "`learn`, a million rows of 10 columns, pandas": ("learning", "learn, pandas, 1,000,000 x 10"),
+        "the same, pyarrow": ("learning", "learn, pyarrow, 1,000,000 x 10"),
+    },
     "How fast are noise and answers?": {
         "Laplace noise for 1,000 numbers": ("noise", "Laplace, 1,000 numbers, each"),
         "the same, OpenDP": ("peers", "Laplace noise, 1,000 numbers", "opendp"),
         "the same, diffprivlib": ("peers", "Laplace noise, 1,000 numbers", "diffprivlib"),
+        'noise of `scaled="matrix"` for 100 numbers': ("noise", 'Gaussian(scaled="matrix"), 100 numbers'),
         "a private mean, OpenDP": ("peers", "private mean of 1,000 numbers", "opendp"),
         "a private mean, diffprivlib": ("peers", "private mean of 1,000 numbers", "diffprivlib"),
     },
@@ -71,7 +112,9 @@ QUESTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "How long does drawing from P take?": {
         "1,000 uniform numbers": ("drawing", "uniform, n=1,000, per number"),
-        "1,000 rows, pandas": ("drawing", "table, pandas, n=1,000, per number"),
+        "1,000 rows of 4 columns, pandas": ("drawing", "table, pandas, n=1,000, per number"),
+        "1,000 rows of 65 columns, pandas": ("drawing", "table of 65 columns, pandas, n=1,000, per number"),
+        "the same, a dict of arrays": ("drawing", "table of 65 columns, dict, n=1,000, per number"),
         "1,000 rows, a list of dicts": ("drawing", "table, records, n=1,000, per number"),
     },
 }
