@@ -86,6 +86,9 @@ VALUES = {
 }
 
 
+COUNTED = mean_of(TABLE, first)
+
+
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     st.lists(st.fixed_dictionaries(VALUES), min_size=1, max_size=6), st.fixed_dictionaries(VALUES), st.data()
@@ -96,9 +99,8 @@ def test_one_record_moves_the_counts_by_the_sensitivity_at_most(people, other, d
     raw = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(counting.grid, "laplace", lambda vector, *_: raw.append(vector) or vector)
-        f = mean_of(TABLE, first)
         sensitivities = {
-            f.changed(each, epsilon=1).sensitivity
+            COUNTED.changed(each, epsilon=1).sensitivity
             for each in (people, [*people[:at], other, *people[at + 1 :]])
         }
     assert len(sensitivities) == 1  # it is public
