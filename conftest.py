@@ -31,6 +31,17 @@ _of_test = pytest.fixture(autouse=True, name="_of_test")(_forget)
 _of_module = pytest.fixture(autouse=True, scope="module", name="_of_module")(_forget)
 
 
+# Pages whose examples take long: each runs functions on the pairs of every P of a family.
+_SLOW_PAGES = {"people.md", "quickstart.md", "survey.md"}
+
+
+def pytest_collection_modifyitems(items):
+    """Mark the examples of some pages as slow."""
+    for item in items:
+        if item.path.name in _SLOW_PAGES:
+            item.add_marker("slow")
+
+
 _last = None  # the file that the last test was in
 
 

@@ -33,6 +33,7 @@ def as_private(drawn, ids):
     return frame.sort_values("cost", ignore_index=True)
 
 
+@pytest.mark.slow
 def test_slots_are_uniform():
     """Some people would be first more often than others. Chi-square, false alarm 1e-6."""
     data = pd.DataFrame({"id": np.arange(8), "x": np.arange(8.0)})
@@ -45,6 +46,7 @@ def test_slots_are_uniform():
     assert stats.binomtest(int(before.sum()), 4000).pvalue > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_the_order_of_rows_is_uniform():
     """A function that reads the first row would see others than under P. Chi-square, false alarm 1e-6."""
     data = pd.DataFrame({"id": [1, 1, 1, 2, 2, 2], "x": [5, 6, 7, 5, 6, 7]})
@@ -55,6 +57,7 @@ def test_the_order_of_rows_is_uniform():
     assert stats.chisquare(np.bincount(joint, minlength=36)).pvalue > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_private_persons_have_the_law_that_is_calibrated():
     """What is calibrated would not be what is released. Kolmogorov-Smirnov, false alarm 1e-6."""
 
