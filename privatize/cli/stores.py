@@ -262,7 +262,8 @@ def forget(given: argparse.Namespace) -> Outcome:
 
 def _of_function(name: str, entries: list[dict[str, Any]], url: str) -> list[dict[str, Any]]:
     """Return the estimates of a function, or refuse one that has none."""
-    named = [entry for entry in entries if _is_of(entry, name)]
+    label = name.replace(":", ".")
+    named = [entry for entry in entries if label == _name(entry) or name == entry["label"]]
     found = named or (_found(name, entries) if entries else [])
     if not found:
         names = ", ".join(sorted(set(map(_name, entries))))
@@ -278,10 +279,6 @@ def _found(name: str, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     except (PrivatizeError, ImportError):  # it may be gone, or never have been
         return []
     return [entry for entry in entries if _name(entry) == label]
-
-
-def _is_of(entry: dict[str, Any], name: str) -> bool:
-    return name.replace(":", ".") == _name(entry) or name == entry["label"]
 
 
 # --- export and import -----------------------------------------------------------------------------

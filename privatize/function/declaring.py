@@ -152,9 +152,8 @@ class Draft:
 
     def seed(self, given: int) -> int:
         """Return the seed of the calibration that follows from the user's seed and all that is declared."""
-        return streams.derived_seed(
-            given, streams.CATALOGUE, int(_digest([self.name, self.facts()])[:16], 16)
-        )
+        digest = _digest([self.name, self.facts()])
+        return streams.derived_seed(given, streams.CATALOGUE, int(digest[:16], 16))
 
     def charge(self) -> Charge:
         """Return what declaring costs: gamma, once for all questions."""

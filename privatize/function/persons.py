@@ -66,12 +66,7 @@ def unit_for(name: str, declared: Any, drawn: Any, sealed: Any) -> Unit | None:
 
 
 def make_persons(
-    name: str,
-    box: Box,
-    unit: Unit | None,
-    sealed: Any,
-    budgets: Sequence[Any],
-    drawn: Any = None,
+    name: str, box: Box, unit: Unit | None, sealed: Any, budgets: Sequence[Any], drawn: Any = None
 ) -> str:
     """Put persons in place of the rows in the box; return a public name of the key, empty for rows.
 

@@ -237,9 +237,7 @@ class _Subject:
     def own(self, sizes: list[int], budget: Budget | None) -> str:
         """Return all sections about a function with a bound of its own, for which nothing is estimated."""
         parts = [self.promise(0.0, 0.0), self.about()]
-        for n in sizes:
-            error = self.error(n)
-            parts += [f"<h2>With {n:,} records</h2><p>{html.escape(error)}</p>"]
+        parts += [f"<h2>With {n:,} records</h2><p>{html.escape(self.error(n))}</p>" for n in sizes]
         return "".join([*parts, *self.spent(budget)])
 
     def error(self, n: int) -> str:

@@ -274,9 +274,8 @@ class _Drawing:
             self.table = np.array([look.categories.index(value) for value in cells.values])
         elif cells.values:
             self.table = array_of(cells.values)
-            self.table = (
-                self.table if look.values.dtype.kind in "USO" else self.table.astype(look.values.dtype)
-            )
+            if look.values.dtype.kind not in "USO":
+                self.table = self.table.astype(look.values.dtype)
         self.high = 0.0 if cells.values else inner[1]
         own = {each.name: getattr(look, each.name) for each in fields(look)}
         self.make = functools.partial(Column, **own | {"values": None, "missing": None})
