@@ -2,6 +2,7 @@
 
 import ast
 import re
+import textwrap
 from pathlib import Path
 
 from tests.packages import LAYERS, MODULES, OURS, imports, package
@@ -103,6 +104,78 @@ def test_modules_classes_and_functions_are_small():
                 methods = sum(isinstance(part, ast.FunctionDef) for part in node.body)
                 if methods > 20:
                     wrong.append(f"{name}: {node.name} has {methods} methods")
+    assert wrong == []
+
+
+def _branches(node: ast.AST) -> int:
+    """Return how many branches a node itself has, counted as radon does."""
+    match node:
+        case ast.If() | ast.IfExp() | ast.Assert():
+            return 1
+        case ast.For() | ast.While() | ast.AsyncFor():
+            return 1 + bool(node.orelse)
+        case ast.comprehension():
+            return 1 + len(node.ifs)
+        case ast.BoolOp():
+            return len(node.values) - 1
+        case ast.Try():
+            return len(node.handlers) + bool(node.orelse)
+        case ast.Match():
+            return len(node.cases) - any(getattr(case.pattern, "pattern", ...) is None for case in node.cases)
+    return 0
+
+
+def _complexity(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Return the cyclomatic complexity of a function; functions and classes inside count by themselves."""
+    found, left = 1, list(function.body)
+    while left:
+        node = left.pop()
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found += _branches(node)
+            left += ast.iter_child_nodes(node)
+    return found
+
+
+def test_complexity_is_counted_as_radon_counts_it():
+    """The rule would be another one than the documentation and the usual tool have."""
+    source = """
+    def function(x, y=(1 if z else 2)):
+        for a in [b for b in x if b if c]:      # a loop, a comprehension with two conditions
+            while a and b or not c:             # a loop, two operators
+                a = 1 if b else 2
+            else:                               # another branch
+                def inner():
+                    return 1 if x else 2        # not of this function
+        try:
+            assert x                            # one
+        except (ValueError, TypeError):         # one
+            pass
+        except KeyError:                        # one
+            pass
+        else:                                   # one
+            pass
+        match x:
+            case 1 | 2:                         # one
+                pass
+            case int() if x > 1:                # one
+                return lambda: 1 if x else 2    # one
+            case _:
+                pass
+    """
+    outer, inner = (
+        node for node in ast.walk(ast.parse(textwrap.dedent(source))) if isinstance(node, ast.FunctionDef)
+    )
+    assert (_complexity(outer), _complexity(inner)) == (17, 2)
+
+
+def test_functions_have_few_branches():
+    """A function with more ways through it than anybody can keep in mind hides mistakes."""
+    wrong = [
+        f"{name}: {node.name}() has complexity {_complexity(node)}"
+        for name, path in OURS.items()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _complexity(node) > 15
+    ]
     assert wrong == []
 
 

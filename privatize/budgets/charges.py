@@ -104,14 +104,9 @@ class Charge:
     who: str = ""
 
     def __post_init__(self) -> None:
-        numbers = (self.epsilon, self.delta, self.gamma, *(x for look in self.looks for x in look))
-        average = 0.0 if self.average_gamma is None else self.average_gamma
-        if not all(0 <= x < math.inf for x in numbers) or not 0 <= average <= self.gamma or self.n < 0:
-            raise SettingsError(f"""A charge of epsilon={self.epsilon!r}, delta={self.delta!r},
-                gamma={self.gamma!r}, average_gamma={self.average_gamma!r}, n={self.n!r}: amounts are finite
-                and not below zero, and the average is not above gamma.""")
-        kinds = (self.strength in STRENGTHS, self.purpose in PURPOSES, self.neighbours in NEIGHBOURS)
-        if not all(kinds) or not self.unit:
+        self._check_amounts()
+        known = (self.strength in STRENGTHS, self.purpose in PURPOSES, self.neighbours in NEIGHBOURS)
+        if not all(known) or not self.unit:
             raise SettingsError(f"""A charge with strength={self.strength!r}, purpose={self.purpose!r},
                 neighbours={self.neighbours!r}, unit={self.unit!r} is not known.""")
         if self.strength == "plain" and (self.declared or self.gamma or self.looks):
@@ -120,6 +115,14 @@ class Charge:
             raise SettingsError(f"""The catalogue {self.function!r} is charged epsilon={self.epsilon!r},
                 delta={self.delta!r} about {self.dataset or "unsealed data"}: declaring one costs gamma alone,
                 and is about sealed data.""")
+
+    def _check_amounts(self) -> None:
+        numbers = (self.epsilon, self.delta, self.gamma, *(x for look in self.looks for x in look))
+        average = 0.0 if self.average_gamma is None else self.average_gamma
+        if not all(0 <= x < math.inf for x in numbers) or not 0 <= average <= self.gamma or self.n < 0:
+            raise SettingsError(f"""A charge of epsilon={self.epsilon!r}, delta={self.delta!r},
+                gamma={self.gamma!r}, average_gamma={self.average_gamma!r}, n={self.n!r}: amounts are finite
+                and not below zero, and the average is not above gamma.""")
 
     @property
     def composed(self) -> bool:

@@ -49,9 +49,8 @@ class Payer(Entered):
         write : bool
             Whether to declare it. If not, what would be refused now is refused, and nothing is charged.
         """
-        return self.ledger.declare(
-            self.terms, replace(charge, who=self.signature()), declaration, write=write
-        )
+        signed = replace(charge, who=self.signature())
+        return self.ledger.declare(self.terms, signed, declaration, write=write)
 
     def catalogues(self) -> list[Declaration]:
         """Return the catalogues that were declared in this budget, the oldest first."""

@@ -57,9 +57,7 @@ def spent(ledger: Ledger, terms: Terms) -> Spent:
     everything, charges, sampled = ledger.by_strength(terms.name)
     declared, others = ledger.asked(terms.name)
     # A tight budget with a catalogue has another rule, which is for all of its charges.
-    plain = {
-        where: Totals(counts=total.catalogues) for where, total in everything.items() if total.catalogues
-    }
+    plain = {at: Totals(counts=total.catalogues) for at, total in everything.items() if total.catalogues}
     answers = [row for row in charges if row["purpose"] != "catalogue"]
     for row in answers:
         tally(plain, row)

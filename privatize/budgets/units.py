@@ -50,31 +50,35 @@ def check(run: Run, budget: str, charge: Charge, *, write: bool, postgres: bool)
     """
     if charge.purpose == "declaration":
         return
-    own = is_person(charge.unit)
-    if own and charge.partition:
+    if is_person(charge.unit) and charge.partition:
         raise SettingsError(f"""{charge.function}() is about persons with several rows each, and would be
             charged to a part of the budget {budget!r}: one person may have rows in several parts. Charge it
             to the budget itself.""")
     for name in charge.people or ("",):
-        place = name or f"unsealed data of {budget!r}"
-        where = ("name = ?", (name,)) if name else ("name = '' AND budget = ?", (budget,))
-        known = f"SELECT 1 FROM people WHERE {where[0]} LIMIT 1"  # noqa: S608
-        if write and postgres and not run(known, *where[1]):
-            run("SELECT pg_advisory_xact_lock(?)", _FIRST)
-        found = run("SELECT unit FROM units WHERE name = ?", place)
-        if found and found[0][0] != charge.unit:
-            now, before = (each if is_person(each) else "single row" for each in (charge.unit, found[0][0]))
-            raise SettingsError(f"""{charge.function}() would protect a {now}, and earlier answers about
-                {place} protect a {before}. The two cannot be added up: a total has one kind of neighbour, and
-                what a person is cannot change. Use the same unit= for all questions about these people.""")
-        if found or not own:
-            continue
-        if run(known, *where[1]):
-            raise SettingsError(f"""There are answers about {place} for which every row was another person, so
-                an answer that protects a {charge.unit} cannot be added to the same total. Begin a new ledger
-                for answers about persons.""")
-        if write:
-            run("INSERT INTO units VALUES (?, ?) ON CONFLICT (name) DO NOTHING", place, charge.unit)
+        _check_people(run, budget, charge, name, write=write, postgres=postgres)
+
+
+def _check_people(run: Run, budget: str, charge: Charge, name: str, *, write: bool, postgres: bool) -> None:
+    """Refuse an answer about some people, or about unsealed data if `name` is empty, as `check` does."""
+    place = name or f"unsealed data of {budget!r}"
+    where = ("name = ?", (name,)) if name else ("name = '' AND budget = ?", (budget,))
+    known = f"SELECT 1 FROM people WHERE {where[0]} LIMIT 1"  # noqa: S608
+    if write and postgres and not run(known, *where[1]):
+        run("SELECT pg_advisory_xact_lock(?)", _FIRST)
+    found = run("SELECT unit FROM units WHERE name = ?", place)
+    if found and found[0][0] != charge.unit:
+        now, before = (each if is_person(each) else "single row" for each in (charge.unit, found[0][0]))
+        raise SettingsError(f"""{charge.function}() would protect a {now}, and earlier answers about
+            {place} protect a {before}. The two cannot be added up: a total has one kind of neighbour, and
+            what a person is cannot change. Use the same unit= for all questions about these people.""")
+    if found or not is_person(charge.unit):
+        return
+    if run(known, *where[1]):
+        raise SettingsError(f"""There are answers about {place} for which every row was another person, so
+            an answer that protects a {charge.unit} cannot be added to the same total. Begin a new ledger
+            for answers about persons.""")
+    if write:
+        run("INSERT INTO units VALUES (?, ?) ON CONFLICT (name) DO NOTHING", place, charge.unit)
 
 
 def verify(run: Run, budget: str) -> None:

@@ -98,16 +98,7 @@ class AttemptSampler(NeighbourSampler):
         recipes = attempt.before, attempt.after, attempt.others
         own = [at for at, recipe in enumerate(recipes) if recipe is None and (at < 2 or attempt.width < n)]
         drawn = draw(self.sampler, 3 + n * len(own), rng)
-        cells = {
-            (row, place.path): place.values[which]
-            for row, recipe in enumerate(recipes)
-            for place, which in zip(self.places, recipe or (), strict=False)
-            if which >= 0
-        }
-        pool = records.head(drawn, 3)
-        if cells:
-            with np.errstate(all="ignore"):
-                pool = records.convert(put(pool, cells), drawn, self.support)
+        pool = self._at_corners(drawn, recipes)
         pool = records.concat([pool, drawn]) if own else pool
         rows = [6 + n * own.index(at) + np.arange(n) if at in own else np.full(n, at) for at in range(3)]
         order = rng.permutation(n) if attempt.order == 2 else np.arange(n)[:: 1 - 2 * attempt.order]
@@ -118,6 +109,20 @@ class AttemptSampler(NeighbourSampler):
                 made[part] = rows[at][part]
             both.append(made)
         return records.cast(pool, self.target), *both, order
+
+    def _at_corners(self, drawn: Any, recipes: tuple[Recipe, ...]) -> Any:
+        """Return the first drawn records, one for each recipe, with the corners that it has."""
+        cells = {
+            (row, place.path): place.values[which]
+            for row, recipe in enumerate(recipes)
+            for place, which in zip(self.places, recipe or (), strict=False)
+            if which >= 0
+        }
+        pool = records.head(drawn, len(recipes))
+        if not cells:
+            return pool
+        with np.errstate(all="ignore"):
+            return records.convert(put(pool, cells), drawn, self.support)
 
     def neighbours(self, drawn: Any, position: int) -> tuple[Any, Any]:  # noqa: ARG002
         """Return both datasets of a pair."""
@@ -132,28 +137,34 @@ def first_attempts(places: list[Place], n: int, rng: np.random.Generator) -> lis
     drawn = (-1,) * len(places)
     low, high, last = (tuple(min(at, len(p.values) - 1) for p in places) for at in (0, 1, 10**9))
     found = [Attempt(0, drawn, drawn, None, 1, 0, 1, 2)] * _SAMPLED
-    ways = [(width, 0, 1, order) for width in (1, n) for order in (0, 1)] + [(1, 0, 1, 2)]
-    ways += [(n, 0, n, order) for order in (0, 2)]
-    ways += [(n, at, at + 1, 2) for at in sorted({0, (n - 1) // 2, n // 2, n - 1})]
     for before, after in ((low, high), (high, low), (low, last), (drawn, None)):
-        found += [Attempt(0, before, after, None, *way) for way in ways]
+        found += [Attempt(0, before, after, None, *way) for way in _ways(n)]
     single = [(at, which) for at, place in enumerate(places) for which in range(len(place.values))]
     for at, which in rng.permutation(np.array(single, dtype=int).reshape(-1, 2))[:_CORNERS].tolist():
         # Once alone among draws, and once in a group of its own, as one category is.
         one, other, third = ((*recipe[:at], which, *recipe[at + 1 :]) for recipe in (drawn, low, high))
         found += [Attempt(0, drawn, one, None, 1, 0, 1, 2)]
         found += [Attempt(0, other, third, low if which else high, 1, 0, 1, 2)]
-    for entire in [True, False] * (_AT_RANDOM // 2):
-        recipes = [tuple(int(rng.integers(-1, len(p.values))) for p in places) for _ in range(3)]
-        if places and rng.integers(2):  # a record that changes in one place
-            at = int(rng.integers(len(places)))
-            recipes[1] = (*recipes[0][:at], recipes[1][at], *recipes[0][at + 1 :])
-        width, order = int(rng.choice([1, n])), int(rng.integers(3))
-        start = 0 if entire else int(rng.integers(width))
-        before, after, others = recipes
-        stop = width if entire else start + 1
-        found.append(Attempt(0, before, after, others, width, start, stop, order))
+    found += [_at_random(places, n, rng, entire=entire) for entire in [True, False] * (_AT_RANDOM // 2)]
     return [attempt._replace(number=number) for number, attempt in enumerate(found)]
+
+
+def _ways(n: int) -> list[tuple[int, int, int, int]]:
+    """Return width, start, stop and order of ways: one step at the ends or in the middle, or all steps."""
+    ways = [(width, 0, 1, order) for width in (1, n) for order in (0, 1)] + [(1, 0, 1, 2)]
+    ways += [(n, 0, n, order) for order in (0, 2)]
+    return ways + [(n, at, at + 1, 2) for at in sorted({0, (n - 1) // 2, n // 2, n - 1})]
+
+
+def _at_random(places: list[Place], n: int, rng: np.random.Generator, *, entire: bool) -> Attempt:
+    """Return an attempt with random corners, over an entire way or one step of it."""
+    before, after, others = (tuple(int(rng.integers(-1, len(p.values))) for p in places) for _ in range(3))
+    if places and rng.integers(2):  # a record that changes in one place
+        at = int(rng.integers(len(places)))
+        after = (*before[:at], after[at], *before[at + 1 :])
+    width, order = int(rng.choice([1, n])), int(rng.integers(3))
+    start = 0 if entire else int(rng.integers(width))
+    return Attempt(0, before, after, others, width, start, width if entire else start + 1, order)
 
 
 def mutated(attempt: Attempt, places: list[Place], n: int, number: int, rng: np.random.Generator) -> Attempt:

@@ -422,14 +422,11 @@ def as_bounds(value: Any) -> Bounds | None:
     if isinstance(low, dict) and isinstance(high, dict) and low and low.keys() == high.keys():
         keys = tuple(low)
         low, high = list(low.values()), [high[key] for key in keys]
-    try:
-        lows, highs = np.broadcast_arrays(np.asarray(low), np.asarray(high))
-        numeric = lows.dtype.kind in "iuf" and highs.dtype.kind in "iuf"
-    except ValueError:  # ragged, or of shapes that do not fit
-        numeric = False
-    if not numeric or not lows.size:
+    numbers = _numbers(low, high)
+    if numbers is None:
         raise SettingsError(f"""bounds={value!r} are not bounds: low and high must be two numbers, two arrays
             of one shape, or two dicts with the same keys.""")
+    lows, highs = numbers
     below, above = lows.astype(np.float64), highs.astype(np.float64)
     largest = np.abs([below, above]).max()
     if not (largest <= _LARGEST and (above - below >= _SMALLEST).all()):
@@ -438,3 +435,13 @@ def as_bounds(value: Any) -> Bounds | None:
     whole = lows.dtype.kind in "iu" and highs.dtype.kind in "iu" and largest < 2.0**52
     flat = tuple(below.ravel().tolist()), tuple(above.ravel().tolist())
     return Box(*flat, lows.shape, keys, bool(whole))
+
+
+def _numbers(low: Any, high: Any) -> tuple[Array, Array] | None:
+    """Return both as arrays of numbers of one shape, or None if they are not."""
+    try:
+        lows, highs = np.broadcast_arrays(np.asarray(low), np.asarray(high))
+    except ValueError:  # ragged, or of shapes that do not fit
+        return None
+    numeric = lows.dtype.kind in "iuf" and highs.dtype.kind in "iuf"
+    return (lows, highs) if numeric and lows.size else None

@@ -91,11 +91,8 @@ class FamilySensitivity(Sensitivity):
         card = super().card(known)
         rows = [(f"under {name}", f"{each.value:.6g}") for name, each in self.members]
         whose, _ = max(self.members, key=lambda member: member[1].value)
-        family = (
-            "family",
-            f"the largest of {len(self.members)}, that of {whose}; each has m={self.m:,} pairs",
-        )
-        return replace(card, rows=[card.rows[0], family, *rows, *card.rows[1:]])
+        family = f"the largest of {len(self.members)}, that of {whose}; each has m={self.m:,} pairs"
+        return replace(card, rows=[card.rows[0], ("family", family), *rows, *card.rows[1:]])
 
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, members={len(self.members)})"
@@ -103,9 +100,8 @@ class FamilySensitivity(Sensitivity):
 
 def kind_of(node: Structure, ordered: bool) -> Any:
     """Return what the outputs of all members must have in common; a model also has facts of its own P."""
-    skipped = (
-        ("items", "public", "encoded") if isinstance(node, Dict) and not ordered else ("items", "public")
-    )
+    by_key = isinstance(node, Dict) and not ordered
+    skipped = ("items", "public", "encoded") if by_key else ("items", "public")
     own = [(each.name, getattr(node, each.name)) for each in fields(node) if each.name not in skipped]
     inner = [kind_of(each, ordered) for each in getattr(node, "items", ())]
     if "encoded" in skipped and isinstance(node, Dict):  # dicts are aligned by key

@@ -177,9 +177,8 @@ class Fit(FitPower):
             rows.append(("noise alone", f"may have made the factor up to {self.excess:.3g} times too large"))
         if self.smaller is not None and self.smaller_factor is not None:
             grows = ": it grows with the size, and all people together may need more" if self.grows else ""
-            rows.append(
-                (f"in blocks of {self.smaller.size}", f"the factor is {self.smaller_factor:.3g}{grows}")
-            )
+            blocks = f"in blocks of {self.smaller.size}"
+            rows.append((blocks, f"the factor is {self.smaller_factor:.3g}{grows}"))
         note = (
             f"Differentially private with epsilon={self.epsilon:g}, for all neighbours. The bounds are exact "
             f"for datasets of {self.main.size} people from the people's own distribution, each with 95% "

@@ -102,10 +102,7 @@ class Share(Sensitivity):
 
 
 def shares(
-    found: Sensitivity,
-    weights: Weights,
-    mechanisms: list[Mechanism],
-    floors: list[float | None],
+    found: Sensitivity, weights: Weights, mechanisms: list[Mechanism], floors: list[float | None]
 ) -> tuple[Sensitivity, ...]:
     """Return each function's share of a joint estimate.
 

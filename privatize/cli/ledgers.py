@@ -83,10 +83,8 @@ def _catalogue(declared: Declaration) -> dict[str, Any]:
     """Return facts about a catalogue for JSON."""
     content = declared.facts
     facts = {each: getattr(declared, each) for each in ("name", "dataset", "n", "late")}
-    return facts | {
-        "gamma": content.get("gamma"),
-        "questions": [each["label"] for each in content.get("members", ())],
-    }
+    questions = [each["label"] for each in content.get("members", ())]
+    return facts | {"gamma": content.get("gamma"), "questions": questions}
 
 
 def _with_history(ledger: Ledger, terms: Terms) -> dict[str, Any]:

@@ -81,13 +81,16 @@ def _why_impossible(gamma: float | None, rows: list[dict[str, Any]]) -> str:
     return f"gamma={gamma:g} is out of reach of {rows[0]['m']:,} pairs. The bounds need at least: {needs}."
 
 
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    """Return what the table shows of a plan."""
+    numbers = ("-" if row.get(name) is None else format(row[name], how) for name, how in _NUMBERS.items())
+    time = "out of reach" if "problem" in row else duration(row["seconds"])
+    return row["bound"], row["mode"], *numbers, time
+
+
 def _text(given: argparse.Namespace, seconds: float, rows: list[dict[str, Any]]) -> str:
     cores = "1 core" if given.workers == 1 else f"{given.workers} cores"
-    shown = [("bound", "mode", *_NUMBERS, "time")]
-    for row in rows:
-        numbers = ("-" if row.get(name) is None else format(row[name], how) for name, how in _NUMBERS.items())
-        time = "out of reach" if "problem" in row else duration(row["seconds"])
-        shown.append((row["bound"], row["mode"], *numbers, time))
+    shown = [("bound", "mode", *_NUMBERS, "time"), *map(_cells, rows)]
     notes = dict.fromkeys(f"{row['bound']}: {row['problem']}" for row in rows if "problem" in row)
     lines = [columns(shown, right=range(2, 8)), ""]
     lines += [line for note in notes for line in textwrap.wrap(note, 100)]

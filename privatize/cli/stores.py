@@ -245,16 +245,11 @@ def forget(given: argparse.Namespace) -> Outcome:
         raise SettingsError("What to forget? Pass keys, or --function NAME, or --all.")
     url = whereabouts(given.store)
     entries = _entries(url)
+    chosen = entries
     if given.keys:
         chosen = _resolved(given.keys, entries, url)
-    else:
-        chosen = [entry for entry in entries if given.all or _is_of(entry, given.function)]
-        if not chosen and not given.all and entries:
-            chosen = _found(given.function, entries)
-    if not chosen and not given.all:
-        names = ", ".join(sorted(set(map(_name, entries))))
-        where = f" in {place(url)}. There are estimates of {names}" if entries else f": {_nothing(url)}"
-        raise SettingsError(f"Nothing is remembered of {given.function!r}{where}.")
+    elif not given.all:
+        chosen = _of_function(given.function, entries, url)
     count = 0
     if chosen:
         with _writing(url) as store:
@@ -265,6 +260,18 @@ def forget(given: argparse.Namespace) -> Outcome:
     return Outcome(text, facts)
 
 
+def _of_function(name: str, entries: list[dict[str, Any]], url: str) -> list[dict[str, Any]]:
+    """Return the estimates of a function, or refuse one that has none."""
+    label = name.replace(":", ".")
+    named = [entry for entry in entries if label == _name(entry) or name == entry["label"]]
+    found = named or (_found(name, entries) if entries else [])
+    if not found:
+        names = ", ".join(sorted(set(map(_name, entries))))
+        where = f" in {place(url)}. There are estimates of {names}" if entries else f": {_nothing(url)}"
+        raise SettingsError(f"Nothing is remembered of {name!r}{where}.")
+    return found
+
+
 def _found(name: str, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the estimates of a function that is named as for `estimate`: by a file, or by an object."""
     try:
@@ -272,10 +279,6 @@ def _found(name: str, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     except (PrivatizeError, ImportError):  # it may be gone, or never have been
         return []
     return [entry for entry in entries if _name(entry) == label]
-
-
-def _is_of(entry: dict[str, Any], name: str) -> bool:
-    return name.replace(":", ".") == _name(entry) or name == entry["label"]
 
 
 # --- export and import -----------------------------------------------------------------------------

@@ -68,11 +68,16 @@ def _corners(values: Any, support: Any, beyond: bool) -> tuple[Any, ...]:
         # Only conversion makes Python's dates of them, and with `beyond` nothing is converted.
         found = [] if beyond and listed else list(inner)
     elif is_pair(inner) or kind in "iuf":
-        low, high = inner or (-np.inf, np.inf)
-        low = low if np.isfinite(low) else min(-FAR, high - FAR)
-        high = high if np.isfinite(high) else max(FAR, low + FAR)
-        found = [low, high, 0.0] if low < 0 < high else [low, high]
+        found = _ends(inner)
     return (*found, *([-FAR, FAR] if beyond and kind in "iuf" else []), *([None] if optional else []))
+
+
+def _ends(bounds: Any) -> list[Any]:
+    """Return both bounds, or what stands for those that are infinite, and zero if it is between them."""
+    low, high = bounds or (-np.inf, np.inf)
+    low = low if np.isfinite(low) else min(-FAR, high - FAR)
+    high = high if np.isfinite(high) else max(FAR, low + FAR)
+    return [low, high, 0.0] if low < 0 < high else [low, high]
 
 
 def put(data: Any, cells: Mapping[tuple[int, Path], Any]) -> Any:

@@ -31,11 +31,7 @@ _MISSING = np.uint64(1)  # the hash of a missing value
 
 
 def group(
-    data: Any,
-    unit: Unit,
-    key: bytes,
-    persons: Iterable[Any] | None = None,
-    columns: Sequence[Any] = (),
+    data: Any, unit: Unit, key: bytes, persons: Iterable[Any] | None = None, columns: Sequence[Any] = ()
 ) -> Persons:
     """Return the persons of a frame or a dict of arrays.
 

@@ -29,9 +29,7 @@ def mismatch(own: Schema, drawn: Schema, support: Any) -> str | None:
     'The dataset is an array of float64 with records of shape (2,), but the sampler draws an array of ...
     """
     if isinstance(own, PersonsSchema) and isinstance(drawn, PersonsSchema) and own.unit == drawn.unit:
-        ends = {own.unit.name: None, **support} if isinstance(support, dict) else support
-        problem = mismatch(own.inner, drawn.inner, ends)
-        return problem and problem.replace("table(..., frame=", "people(..., frame=")
+        return _persons_mismatch(own, drawn, support)
     if isinstance(own, AlignedSchema) and isinstance(drawn, AlignedSchema):
         if own.keys == drawn.keys:
             return _parts_mismatch(own, drawn, support)
@@ -57,6 +55,12 @@ def _other_container(own: Schema, drawn: Schema) -> str:
         advice = " If the dataset is several arguments, name them: data=('X', 'y')."
     return f"""The dataset is {own}, but the sampler draws {drawn}.{width} Calibration and release must run on
         the same kind of data: convert the dataset, or have the sampler draw what the dataset is.{advice}"""
+
+
+def _persons_mismatch(own: PersonsSchema, drawn: PersonsSchema, support: Any) -> str | None:
+    ends = {own.unit.name: None, **support} if isinstance(support, dict) else support
+    problem = mismatch(own.inner, drawn.inner, ends)
+    return problem and problem.replace("table(..., frame=", "people(..., frame=")
 
 
 def _parts_mismatch(own: AlignedSchema, drawn: AlignedSchema, support: Any) -> str | None:

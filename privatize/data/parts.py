@@ -142,13 +142,7 @@ def edited(data: Any, edit: Edit, support: Any = None, label: str = "value", *, 
         return _edited_list(data, edit, support, label)
     if not every and (type(data) is not np.ndarray or data.dtype.names is not None):
         return data
-    column = Column(as_array(data))
-    made = edit(label, column, support)
-    if made is column:
-        return data
-    if hasattr(data, "new_tensor"):
-        return data.new_tensor(made.array())
-    return type(data)(made.array()) if hasattr(data, "tocsr") else made.array()
+    return _edited_array(data, edit, support, label)
 
 
 def leaves_of(data: Any, support: Any = None, *, every: bool = False) -> list[tuple[str, Column, Any]]:
@@ -207,3 +201,13 @@ def _edited_list(data: list[Any], edit: Edit, support: Any, label: str) -> Any:
     column = Column(objects([None if is_missing(value) else value for value in data]))
     made = edit(label, column, support)
     return data if made is column else made.array().tolist()
+
+
+def _edited_array(data: Any, edit: Edit, support: Any, label: str) -> Any:
+    column = Column(as_array(data))
+    made = edit(label, column, support)
+    if made is column:
+        return data
+    if hasattr(data, "new_tensor"):
+        return data.new_tensor(made.array())
+    return type(data)(made.array()) if hasattr(data, "tocsr") else made.array()

@@ -175,8 +175,12 @@ def join(supports: Iterable[Any], *, strict: bool = False) -> Any:
     others = [support for support in every if _form(support, strict) != form]
     if strict and others:
         raise ValueError(f"{first!r} and {others[0]!r}")
-    if first is None or others:
-        return None
+    return None if first is None or others else _joined(every, strict)
+
+
+def _joined(every: list[Any], strict: bool) -> Any:
+    """Return a support that contains several others of the same form."""
+    first = every[0]
     if isinstance(first, OneOf):
         values = tuple(dict.fromkeys(value for support in every for value in support.values))
         return OneOf(values, first.unknown)

@@ -88,11 +88,8 @@ class Unit:
         object.__setattr__(self, "once", once)
 
     def __repr__(self) -> str:
-        given = [
-            f"{each}={getattr(self, each)!r}"
-            for each in ("most", "order", "once", "empty")
-            if getattr(self, each)
-        ]
+        options = {each: getattr(self, each) for each in ("most", "order", "once", "empty")}
+        given = [f"{name}={value!r}" for name, value in options.items() if value]
         return f"Unit({', '.join([repr(self.name), *given])})"
 
 

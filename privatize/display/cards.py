@@ -123,10 +123,8 @@ def grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         for row in rows
     )
     body = "".join(f"<tr>{line}</tr>" for line in lines)
-    return (
-        f"<div class='scroll'><table class='grid'><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
-        f"</div>"
-    )
+    made = f"<table class='grid'><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div class='scroll'>{made}</div>"
 
 
 def _kind(cells: Sequence[str]) -> str:

@@ -13,10 +13,8 @@ class Advice:
 
     def about(self, message: str, places: list[str] | None = None) -> str:
         """Fill in one of the messages below for this function, with at most five of the places."""
-        return (
-            message.format(name=self.name, trial=self.trial, places=" and ".join((places or [])[:5]))
-            + self.causes
-        )
+        shown = " and ".join((places or [])[:5])
+        return message.format(name=self.name, trial=self.trial, places=shown) + self.causes
 
 
 _HIDDEN = "What went wrong is not shown, since it could give the data away."

@@ -82,9 +82,7 @@ class Call:
             args, kwargs = self.key
             values = (*args, *kwargs.values())
             fixed = all(type(value) in _FIXED for value in values)
-            found = (
-                (len(args), *kwargs, *((type(value), _bits(value)) for value in values)) if fixed else None
-            )
+            found = (len(args), *kwargs, *((type(each), _bits(each)) for each in values)) if fixed else None
             object.__setattr__(self, "_comparable", found)
         return cast("tuple[Any, ...] | None", self._comparable)
 
@@ -155,10 +153,7 @@ class Binding:
 
     @classmethod
     def of(
-        cls,
-        function: Callable[..., Any],
-        data: str | Sequence[str] | None = None,
-        coins: Sequence[str] = (),
+        cls, function: Callable[..., Any], data: str | Sequence[str] | None = None, coins: Sequence[str] = ()
     ) -> Binding:
         """Read a function's signature once, when it is decorated."""
         label = label_of(function)
@@ -285,9 +280,7 @@ def _refuse_unknown(names: Sequence[str], signature: inspect.Signature, label: s
 def _first(function: Any, known: Mapping[str, inspect.Parameter], label: str, coins: Sequence[str]) -> str:
     """Return the first parameter that can be a dataset, after a method's self or cls."""
     taken = (*coins, *(function.keywords if isinstance(function, functools.partial) else ()))
-    candidates = [
-        p for p in known.values() if p.kind is not inspect.Parameter.VAR_KEYWORD and p.name not in taken
-    ]
+    candidates = [p for p in known.values() if p.kind is not p.VAR_KEYWORD and p.name not in taken]
     if len(candidates) > 1 and candidates[0].name in ("self", "cls"):
         candidates = candidates[1:]
     if not candidates:

@@ -82,17 +82,8 @@ def planned(
     confidence: float,
 ) -> BudgetPlan:
     """Return the least epsilon for each question; the name of a member stands for all of its questions."""
-    if not isinstance(errors, Mapping) or not errors:
-        raise SettingsError(f"""plan_budget(errors=a {type(errors).__name__}): errors are a dict of questions
-            and how far the answers may be off, such as {{"mean_income": 500}}.""")
     questions = {choice.label: (each, choice) for each in members.values() for choice in each.inquiry.choices}
-    for each in errors:
-        if each not in members and each not in questions:
-            raise SettingsError(f"""plan_budget(errors=...): the catalogue {name!r} has no question {each!r}.
-                It has {", ".join(questions)}.""")
-    # The error of a question itself counts before that of its member.
-    wishes = {label: errors.get(label, errors.get(each.name)) for label, (each, _) in questions.items()}
-    wished = {label: error for label, error in wishes.items() if error is not None}
+    wished = _wished(name, {label: each.name for label, (each, _) in questions.items()}, errors)
     least = Amount(*(min(getattr(each, symbol) for each in left) for symbol in Amount._fields))
     needing = [label for label in wished if questions[label][0].inquiry.settings.delta]
     if needing and not least.delta:
@@ -114,6 +105,20 @@ def planned(
         label, why = next(iter(unknown.items()))
         raise SettingsError(f"There is nothing to plan: no error can be told. {label}: {why}")
     return BudgetPlan(name, wished, epsilons, deltas, least, confidence, unknown)
+
+
+def _wished(name: str, questions: Mapping[str, str], errors: Mapping[str, float]) -> dict[str, float]:
+    """Return the wished errors by question, given the member of each; refuse errors of anything else."""
+    if not isinstance(errors, Mapping) or not errors:
+        raise SettingsError(f"""plan_budget(errors=a {type(errors).__name__}): errors are a dict of questions
+            and how far the answers may be off, such as {{"mean_income": 500}}.""")
+    for each in errors:
+        if each not in questions and each not in questions.values():
+            raise SettingsError(f"""plan_budget(errors=...): the catalogue {name!r} has no question {each!r}.
+                It has {", ".join(questions)}.""")
+    # The error of a question itself counts before that of its member.
+    wishes = {label: errors.get(label, errors.get(member)) for label, member in questions.items()}
+    return {label: error for label, error in wishes.items() if error is not None}
 
 
 def _error_at(member: Member, found: Any, delta: float, confidence: float, epsilon: float) -> Any:

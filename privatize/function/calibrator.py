@@ -208,12 +208,7 @@ class Calibrator:
         facts = asked.facts()
         key, seen = _key(asked, facts, changes, box)
         if key is None:
-            # There is no key, but a digest to compare, in which what cannot be encoded counts by its type.
-            version = settings.version or ""
-            holds = functools.partial(_holds, facts, version, identity_of(facts, version=version))
-            found = self._unremembered(asked)
-            asked.warn_fragile(found)
-            return Estimate(found, None, holds), holds()
+            return self._keyless(asked, facts)
         holds = functools.partial(_holds, facts, settings.version, key)
         at = key, settings.plan or asked.bound, settings.min_sensitivity, settings.store
         charged = self._charged(asked, key)
@@ -233,6 +228,14 @@ class Calibrator:
         elif store is not None:
             _Writer(store)(store.forget, key)
         return Estimate(known, charged, holds), unchanged
+
+    def _keyless(self, asked: Question, facts: Any) -> tuple[Estimate, bool]:
+        # There is no key, but a digest to compare, in which what cannot be encoded counts by its type.
+        version = asked.settings.version or ""
+        holds = functools.partial(_holds, facts, version, identity_of(facts, version=version))
+        found = self._unremembered(asked)
+        asked.warn_fragile(found)
+        return Estimate(found, None, holds), holds()
 
     # The estimates of a catalogue are made all at once: its calibrators replace these three.
 

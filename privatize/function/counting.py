@@ -183,7 +183,6 @@ def _noised(box: Box, support: Any, epsilon: float) -> tuple[list[tuple[str, str
     else:  # persons with at least one such row, who may have some of every kind
         sensitivity, slots = len(cells), persons.slots
         raw = [len(np.unique(slots[each])) for each in which]
-    noised = grid.laplace(
-        np.array(raw, dtype=np.float64), sensitivity, epsilon, np.ones(len(raw), dtype=bool)
-    )
+    whole = np.ones(len(raw), dtype=bool)
+    noised = grid.laplace(np.array(raw, dtype=np.float64), sensitivity, epsilon, whole)
     return cells, [int(count) for count in noised], sensitivity

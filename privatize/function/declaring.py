@@ -152,9 +152,8 @@ class Draft:
 
     def seed(self, given: int) -> int:
         """Return the seed of the calibration that follows from the user's seed and all that is declared."""
-        return streams.derived_seed(
-            given, streams.CATALOGUE, int(_digest([self.name, self.facts()])[:16], 16)
-        )
+        digest = _digest([self.name, self.facts()])
+        return streams.derived_seed(given, streams.CATALOGUE, int(digest[:16], 16))
 
     def charge(self) -> Charge:
         """Return what declaring costs: gamma, once for all questions."""
@@ -216,13 +215,8 @@ def difference(facts: dict[str, Any], known: dict[str, Any]) -> str:
             return f"its {words} {known[name]}, not {facts[name]}"
     before = {each["label"]: each for each in known["members"]}
     now = {each["label"]: each for each in facts["members"]}
-    new, gone = [each for each in now if each not in before], [each for each in before if each not in now]
-    if new or gone:
-        return " and ".join(
-            f"{', '.join(each)} {'was' if len(each) == 1 else 'were'} {words}"
-            for each, words in ((new, "not in it"), (gone, "in it, and not now"))
-            if each
-        )
+    if now.keys() != before.keys():
+        return _others(list(now), list(before))
     changed = [label for label in now if now[label] != before[label]]
     if len(changed) == len(now) > 1:
         return f"""all of its questions are different now: P ({known["P"]}), the data's container, the
@@ -231,3 +225,13 @@ def difference(facts: dict[str, Any], known: dict[str, Any]) -> str:
         return "its questions were in another order"
     return f"""{", ".join(changed)} {"is" if len(changed) == 1 else "are"} different now: code, a global that
         it reads, an option, the version of a library that it uses, {_MODULE}"""
+
+
+def _others(now: list[str], before: list[str]) -> str:
+    """Say which questions are new, and which are missing."""
+    new, gone = [each for each in now if each not in before], [each for each in before if each not in now]
+    return " and ".join(
+        f"{', '.join(each)} {'was' if len(each) == 1 else 'were'} {words}"
+        for each, words in ((new, "not in it"), (gone, "in it, and not now"))
+        if each
+    )

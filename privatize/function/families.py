@@ -63,9 +63,8 @@ def members(asked: Question, coins: int, shape: Shape | None) -> list[Question]:
     family, made = asked.settings.sampler, []
     for at, (name, sampler) in enumerate(family.items(), 1):
         # A learned P has a long name, which would push the percentage out of a progress bar.
-        label = (
-            f"{asked.definition.name}, {at} of {len(family)}: {textwrap.shorten(name, 24, placeholder='…')}"
-        )
+        short = textwrap.shorten(name, 24, placeholder="…")
+        label = f"{asked.definition.name}, {at} of {len(family)}: {short}"
         made.append(replace(asked.under(sampler=sampler), member=Member(coins, shape, label)))
     return made
 

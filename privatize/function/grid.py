@@ -68,17 +68,8 @@ class Grid:
                 raise SettingsError(f"""add({parameter}=...): {name}{signature} has no other parameter
                     {parameter!r}. It has {", ".join(known) or "none but its dataset"}.""")
         values = {parameter: _listed(name, parameter, each) for parameter, each in given.items()}
-        choices = []
-        for combination in itertools.product(*values.values()):
-            arguments = dict(zip(values, combination, strict=True))
-            choices.append(Choice(labelled(name, arguments), arguments))
-        labels = [choice.label for choice in choices]
-        if twice := [label for label in labels if labels.count(label) > 1]:
-            raise SettingsError(f"""{twice[0]} would be the name of {labels.count(twice[0])} questions,
-                because their values are shown in the same way. Give values with names of their own, such as
-                strings, and look the long ones up inside the function.""")
         defaults = {each: signature.parameters[each].default for each in values if each in known}
-        return cls(name, values, tuple(choices), defaults)
+        return cls(name, values, _combined(name, values), defaults)
 
     def choose(self, given: Mapping[str, Any]) -> Choice:
         """Return the question with these arguments; refuse what was not declared."""
@@ -128,6 +119,17 @@ def labelled(name: str, arguments: Mapping[str, Any]) -> str:
     """
     inside = ", ".join(f"{parameter}={_shown(value)}" for parameter, value in arguments.items())
     return f"{name}({inside})" if inside else name
+
+
+def _combined(name: str, values: Mapping[str, list[Any]]) -> tuple[Choice, ...]:
+    """Return all combinations of values; refuse two that would have the same name."""
+    every = [dict(zip(values, each, strict=True)) for each in itertools.product(*values.values())]
+    labels = [labelled(name, arguments) for arguments in every]
+    if twice := [label for label in labels if labels.count(label) > 1]:
+        raise SettingsError(f"""{twice[0]} would be the name of {labels.count(twice[0])} questions, because
+            their values are shown in the same way. Give values with names of their own, such as strings, and
+            look the long ones up inside the function.""")
+    return tuple(map(Choice, labels, every))
 
 
 def same(one: Any, other: Any) -> bool:

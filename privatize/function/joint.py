@@ -89,6 +89,16 @@ class Piloted:
         """About how far one record moves the answer in the worst of the pilot's pairs, in the norm's unit."""
         return None if self.weights is None else weight_of(self.weights[0])
 
+    @property
+    def how(self) -> str:
+        """How the answer moves and what it is, for a person to read."""
+        moved = "" if self.weight is None else f"moves by {self.weight:.3g}, "
+        failed = f", {self.failed:.1%} failed" if self.failed else ""
+        kind = Shape.of(self.weights[1:]).kind if self.weights else "none"
+        numbers = f"{self.numbers} number{'s' * (self.numbers != 1)}"
+        numbers += "" if kind == "none" else f" (scaled={kind!r})"
+        return f"{moved}{numbers}, {self.seconds * 1e3:.3g} ms{failed}"
+
 
 @dataclass(frozen=True)
 class Tried:
@@ -164,15 +174,7 @@ class Pilot:
         if self.others:
             heads.append(f"{counted(len(self.others), 'question')} with bounds for all pairs")
         lines = [f"Pilot of {self.name!r}: {'; '.join(heads)}"]
-        for one in self.each:
-            moved = "" if one.weight is None else f"moves by {one.weight:.3g}, "
-            failed = f", {one.failed:.1%} failed" if one.failed else ""
-            numbers = f"{one.numbers} number{'s' * (one.numbers != 1)}"
-            kind = Shape.of(one.weights[1:]).kind if one.weights else "none"
-            numbers += "" if kind == "none" else f" (scaled={kind!r})"
-            seen = one.problem or f"{moved}{numbers}, {one.seconds * 1e3:.3g} ms{failed}"
-            lines.append(f"  {one.label:{width}}  {seen}")
-        lines += [f"  {one.label:{width}}  {one.problem or one.how}" for one in self.others]
+        lines += [f"  {one.label:{width}}  {one.problem or one.how}" for one in self.every]
         seconds = sum(one.seconds for one in self.each)
         if self.ahead and seconds and not self.problems:
             slow = max(self.each, key=lambda one: one.seconds)

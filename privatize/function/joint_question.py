@@ -77,10 +77,8 @@ class JointQuestion(Question):
 
     def _options(self, seed: int) -> dict[str, Any]:
         given, count, timeout = super()._options(seed), len(self.parts), self.settings.timeout
-        return given | {
-            "timeout": timeout and timeout * count,
-            "label": f"{given['label']}, {counted(count, 'question')}",
-        }
+        label = f"{given['label']}, {counted(count, 'question')}"
+        return given | {"timeout": timeout and timeout * count, "label": label}
 
     def left_by_a_public_run(self, s0: int) -> list[str]:
         """Evaluate each part on public data; put back what it left behind, and return the places."""

@@ -111,9 +111,8 @@ class Member(Shown, Wrapper):
         rows = [("mechanism", repr(self.inquiry.settings.mechanism)), ("promise", self.inquiry.promise)]
         made = self.inquiry.settings.constraints
         rows += [] if made is None else [("answers are", f"made valid by {made.words}")]
-        return Card(
-            f"{self.name} of the catalogue {self.inquiry.catalogue}", [*rows, ("questions", self._shown())]
-        )
+        title = f"{self.name} of the catalogue {self.inquiry.catalogue}"
+        return Card(title, [*rows, ("questions", self._shown())])
 
     def _shown(self) -> str:
         labels = self.questions

@@ -153,7 +153,7 @@ class Whom:
         if self.present and list(map(id, parts)) == list(map(id, self.parts)):
             return self.parts
         got = _words(parts) if sealed else "something that is not sealed"
-        same = sealed and [_facts(part) for part in parts] == [_facts(part) for part in self.parts]
+        same = sealed and list(map(_facts, parts)) == list(map(_facts, self.parts))
         missing = box.data is None
         if not same or self.present:
             del parts  # no frame of an error may hold data that is not sealed

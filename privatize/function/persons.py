@@ -49,28 +49,24 @@ def unit_for(name: str, declared: Any, drawn: Any, sealed: Any) -> Unit | None:
     law = UNDECLARED if drawn is None else drawn.unit if type(drawn) is Persons else None
     own = UNDECLARED if sealed is None else sealed.unit
     wanted = law if law is not UNDECLARED else declared
-    if sealed is not None and own is None and isinstance(wanted, Unit):
+    if own is None and isinstance(wanted, Unit):
         raise SealedError(f"""{name}() is about persons with several rows, by {wanted.name!r}, and the data
             was sealed with every row as another person. Seal it with unit={wanted.name!r}.""")
-    if isinstance(own, Unit) and wanted is None:
+    if not isinstance(own, Unit):
+        return wanted if isinstance(wanted, Unit) else None
+    if wanted is None:
         raise SettingsError(f"""{name}() takes every row as another person, and the data was sealed with
             unit={own.name!r}: people have several rows each. Let P draw people: samplers.people(P,
             unit={own.name!r}, rows=samplers.integers(1, 12)).""")
-    if isinstance(own, Unit) and isinstance(wanted, Unit) and own.name != wanted.name:
+    if isinstance(wanted, Unit) and own.name != wanted.name:
         raise SettingsError(f"""{name}() is about persons by {wanted.name!r}, and the data was sealed with
             unit={own.name!r}. What a person is must be the same.""")
-    if isinstance(own, Unit) and (wanted is UNDECLARED or (law is UNDECLARED and wanted == Unit(own.name))):
-        return own
-    return wanted if isinstance(wanted, Unit) else None
+    name_alone = law is UNDECLARED and wanted == Unit(own.name)
+    return wanted if isinstance(wanted, Unit) and not name_alone else own
 
 
 def make_persons(
-    name: str,
-    box: Box,
-    unit: Unit | None,
-    sealed: Any,
-    budgets: Sequence[Any],
-    drawn: Any = None,
+    name: str, box: Box, unit: Unit | None, sealed: Any, budgets: Sequence[Any], drawn: Any = None
 ) -> str:
     """Put persons in place of the rows in the box; return a public name of the key, empty for rows.
 

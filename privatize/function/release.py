@@ -124,9 +124,8 @@ class Release(Shown):
     def expected_error(self) -> Any:
         """The mean distance of each number from the raw one, in the form of the answer."""
         _, structure = self._parts(model=True)
-        return structure.arrange(
-            mean_error(self.noise, self._scales, structure.integers(), rounded=self.scaled != "none")
-        )
+        error = mean_error(self.noise, self._scales, structure.integers(), rounded=self.scaled != "none")
+        return structure.arrange(error)
 
     def gamma_for(self, share: float) -> float:
         """Return a bound on the share of neighbours on which the promise fails for somebody of a group.

@@ -231,14 +231,19 @@ def _spread(node: Structure, weights: Any) -> list[float]:
     if isinstance(weights, list | tuple) and len(weights) == node.size and all(map(_is_number, weights)):
         return [float(each) for each in weights]
     if isinstance(node, Branch):
-        keys = node.keys if isinstance(node, Dict) else node.heads()
-        if isinstance(weights, dict) and set(weights) == set(keys):
-            weights = [weights[key] for key in keys]
+        weights = _in_order(node, weights)
         if isinstance(weights, list | tuple) and len(weights) == len(node.items):
             pairs = zip(node.items, weights, strict=True)
             return [each for item, part in pairs for each in _spread(item, part)]
     raise SettingsError(f"""weights={weights!r} do not fit {node.size} numbers. Give one weight for each, in
         the structure of low, or one for a part of it, such as a key of a dict.""")
+
+
+def _in_order(node: Branch, weights: Any) -> Any:
+    """Return weights that have the keys of parts as a list."""
+    keys = node.keys if isinstance(node, Dict) else node.heads()
+    given = isinstance(weights, dict) and set(weights) == set(keys)
+    return [weights[key] for key in keys] if given else weights
 
 
 def _is_number(value: Any) -> bool:

@@ -216,15 +216,19 @@ def _chosen(mechanism: Any, way: Scaled, seen: PilotPairs, d: int) -> Shape:
         return Shape()
     known = seen.metric is not None
     seen = seen if known else replace(seen, metric=error_metric(seen.sizes[1]))
-    halves = tuple(seen.half(at) for at in (0, 1))
     ways = ("none", "total", "relative", "matrix") if norm == "l2" and d <= MOST_NUMBERS else _DIAGONAL
+    return _made(_best(ways, seen, norm, known), seen, auto=True)
+
+
+def _best(ways: tuple[Chosen, ...], seen: PilotPairs, norm: str, known: bool) -> Chosen:
+    """Return "total", or a way that is clearly better; `known` says that the user has given the error."""
+    halves = tuple(seen.half(at) for at in (0, 1))
     scores = {each: _score(each, halves, norm) for each in ways}
     usual = scores["total"]
     # Where numbers are in about the same unit, the error of all together must not grow either.
     fair = [each for each in ways if scores[each][1] <= usual[1] or scores[each][0] < _FAR * usual[0]]
     best = min(ways if known else fair or ways, key=lambda each: scores[each][0])
-    best = best if scores[best][0] < _CLEARLY * usual[0] else "total"
-    return _made(best, seen, auto=True)
+    return best if scores[best][0] < _CLEARLY * usual[0] else "total"
 
 
 def _score(way: Chosen, halves: tuple[PilotPairs, ...], norm: str) -> tuple[float, float]:

@@ -163,12 +163,7 @@ def gaussian(
 
 
 def gaussian_exact(
-    numbers: Sequence[int],
-    power: int,
-    sensitivity: float,
-    epsilon: float,
-    delta: float,
-    sigma_of: SigmaOf,
+    numbers: Sequence[int], power: int, sensitivity: float, epsilon: float, delta: float, sigma_of: SigmaOf
 ) -> Vector:
     """Return exact multiples of 2^power with discrete Gaussian noise, as `gaussian` does for floats.
 

@@ -79,14 +79,11 @@ def _form_of(value: Any) -> tuple[Any, Form, bool]:
     usual = own.attributes(estimator)
     attributes = usual if request.attributes is None else request.attributes
     constants = tuple(n for n in (*own.constants(estimator), *request.constants) if n not in attributes)
-    form = replace(
-        own,
-        attributes=lambda _: attributes,
-        constants=lambda _: constants,
-        valid=own.valid if request.constrain else {},
-        together=own.together if request.constrain and set(usual) <= set(attributes) else None,
-        derive=own.derive if set(usual) <= set(attributes) else None,
-    )
+    form = replace(own, attributes=lambda _: attributes, constants=lambda _: constants)
+    if not request.constrain:
+        form = replace(form, valid={}, together=None)
+    if not set(usual) <= set(attributes):
+        form = replace(form, together=None, derive=None)
     return estimator, form, request.constrain
 
 

@@ -139,8 +139,7 @@ def report(
         if any(each is not None for each in (n, budget, known)) or args or kwargs or audit is not False:
             del n, args, kwargs  # it may be the data
             raise SettingsError("report() of a catalogue takes nothing else: the catalogue has all of it.")
-        title = f"catalogue {function.name}"
-        return Report(title, page(f"privatize: {title}", sections(function.facts(), function.sampler)))
+        return _made(f"catalogue {function.name}", sections(function.facts(), function.sampler))
     _check(function, audit, budget, known)
     wrong = miscounted("report", n)
     if wrong is not None:
@@ -149,27 +148,21 @@ def report(
     sizes = [] if n is None else list(n) if isinstance(n, list | tuple) else [n]
     if not sizes:
         raise SettingsError("report() needs at least one number of records.")
+    subject = _Subject(function, args, kwargs)
     if function.definition.proven is not None:
         if audit:
             raise SettingsError(f"""{function.__name__}() has a bound for all pairs of its own, so there is no
                 estimate to audit. Leave audit= out.""")
-        title = f"{function.__name__}, n={' and '.join(f'{size:,}' for size in sizes)}"
-        subject = _Subject(function, args, kwargs)
-        return Report(title, page(f"privatize: {title}", subject.own(sizes, budget)))
+        return _made(subject.title(sizes), subject.own(sizes, budget))
     given = [(sizes, *args), dict(kwargs)]
     asked, _ = questions(function.definition, function.calibrator, "report", given)
     found = [function.calibrator.recall(each) for each in asked]
-    estimates = [each.sensitivity for each in found]
-    audits = [audit] if isinstance(audit, Audit) else []
-    for each in audits:
-        _check_audit(each, function, estimates)
-    for size, made in zip(sizes, found, strict=True) if audit is True else ():
-        # An estimate that is not remembered is made again for the audit; its seed makes it the same one.
-        same = function if made.key is not None else function.replace(seed=made.sensitivity.seed)
-        audits.append(auditor.audit(same, size, *args, **kwargs))
-    subject = _Subject(function, args, kwargs)
-    title = f"{function.__name__}, n={' and '.join(f'{estimate.n:,}' for estimate in estimates)}"
-    return Report(title, page(f"privatize: {title}", subject.body(found, audits, budget, known)))
+    body = subject.body(found, subject.audits(audit, sizes, found), budget, known)
+    return _made(subject.title([each.sensitivity.n for each in found]), body)
+
+
+def _made(title: str, body: str) -> Report:
+    return Report(title, page(f"privatize: {title}", body))
 
 
 def _check(function: Any, audit: Any, budget: Any, known: Any) -> None:
@@ -210,6 +203,23 @@ class _Subject:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
 
+    def title(self, sizes: list[int]) -> str:
+        """Return what the page is called."""
+        return f"{self.function.__name__}, n={' and '.join(f'{size:,}' for size in sizes)}"
+
+    def audits(self, given: Audit | bool, sizes: list[int], found: list[Estimate]) -> list[Audit]:
+        """Return the audit that was given, or one for every n if it is True."""
+        if isinstance(given, Audit):
+            _check_audit(given, self.function, [each.sensitivity for each in found])
+            return [given]
+        made = []
+        for size, each in zip(sizes, found, strict=True) if given else ():
+            # An estimate that is not remembered is made again for the audit; its seed makes it the same one.
+            seed = each.sensitivity.seed
+            same = self.function if each.key is not None else self.function.replace(seed=seed)
+            made.append(auditor.audit(same, size, *self.args, **self.kwargs))
+        return made
+
     def body(
         self, found: list[Estimate], audits: list[Audit], budget: Budget | None, known: float | None
     ) -> str:
@@ -227,9 +237,7 @@ class _Subject:
     def own(self, sizes: list[int], budget: Budget | None) -> str:
         """Return all sections about a function with a bound of its own, for which nothing is estimated."""
         parts = [self.promise(0.0, 0.0), self.about()]
-        for n in sizes:
-            error = self.error(n)
-            parts += [f"<h2>With {n:,} records</h2><p>{html.escape(error)}</p>"]
+        parts += [f"<h2>With {n:,} records</h2><p>{html.escape(self.error(n))}</p>" for n in sizes]
         return "".join([*parts, *self.spent(budget)])
 
     def error(self, n: int) -> str:

@@ -254,7 +254,7 @@ def stress_changes(sampler: Any, most: int = 6) -> tuple[Change, ...]:
     True of `sex` is half as frequent
     """
     seen = Seen(sampler, 2048)
-    narrow = [] if _is_learned(sampler) else [at for at in seen.numeric if seen.narrow(at)]
+    narrow = [] if _is_learned(sampler) else list(filter(seen.narrow, seen.numeric))
     rest = [change for change in (seen.spread(2.0, narrow), seen.added()) if change.columns]
     numeric, values = seen.numeric, [leaf.label for leaf in seen.leaves if leaf.values]
     remaining = most - len(rest)

@@ -124,13 +124,18 @@ def as_sampler(value: Any) -> Any:
             return _ScipyNew(value)
         if callable(value):
             return from_function(value)
+    raise _refused(value)
+
+
+def _refused(value: Any) -> SamplerError:
+    """Return the error for what is no sampler, with what to use in its place."""
     shown = repr(value) if isinstance(value, str | int | float | type | None) else f"a {type(value).__name__}"
     hint = " For columns use samplers.table({...})." if isinstance(value, dict) else ""
     if isinstance(value, list | tuple):
         hint = " For fixed values use choice([...]), for a family of P a list of samplers."
     if hasattr(value, "columns") or isinstance(value, np.ndarray):
         hint = " For public records use bootstrap(...)."
-    raise SamplerError(f"""sampler={shown} is not a public distribution. Use one of privatize.samplers, such
+    return SamplerError(f"""sampler={shown} is not a public distribution. Use one of privatize.samplers, such
         as samplers.uniform(0, 100), a frozen scipy.stats distribution, or a function (n, rng) -> n
         records.{hint}""")
 

@@ -164,13 +164,17 @@ def cells_of(name: str, support: Any, drawn: Array, *, bins: int, atoms: Sequenc
         edges = np.linspace(low, high, bins + 1)
         starts, widths = [*edges[:-1], *single], [*np.diff(edges), *np.zeros(len(single))]
         return Cells(Frozen(starts), Frozen(widths), (), optional, step)
+    firsts = _firsts(low, high, bins, single)
+    return Cells(Frozen(firsts), Frozen(np.diff([*firsts, high + 1])), (), optional, step)
+
+
+def _firsts(low: float, high: float, bins: int, single: list[float]) -> Vector:
+    """Return the first integers of cells, where some integers have one of their own; all, if they are few."""
     count = high - low + 1
     if count <= AS_THEY_ARE:
-        firsts = np.arange(count) + low
-    else:
-        cuts = {low + (count * at) // bins for at in range(bins)}
-        firsts = np.array(sorted(cuts | {x for y in single for x in (y, y + 1) if x <= high}))
-    return Cells(Frozen(firsts), Frozen(np.diff([*firsts, high + 1])), (), optional, step)
+        return np.arange(count) + low
+    cuts = {low + (count * at) // bins for at in range(bins)}
+    return np.array(sorted(cuts | {x for y in single for x in (y, y + 1) if x <= high}))
 
 
 def _number(value: Any, step: str) -> Any:

@@ -129,14 +129,18 @@ class Learned(Distribution):
         paired = {name for names, _ in self.groups for name in names if len(names) == 2}
         alone = sorted(names[0] for names, _ in self.groups if len(names) == 1)
         right = alone == sorted(set(sizes) - paired) and 0 < self.mixed < 1
-        for names, weights in self.groups:
-            right = right and math.prod(sizes[name] for name in names) == len(weights)
-            right = right and all(type(w) is int and w >= 0 for w in weights) and sum(weights) == WEIGHT
-        if not right:
+        fitting = (_fit(weights, math.prod(sizes[each] for each in names)) for names, weights in self.groups)
+        if not right or not all(fitting):
             raise ValueError(self.groups)
 
     def __repr__(self) -> str:
         return f"learned(within={self.within!r}, epsilon={self.epsilon!r}, n={self.n})"
+
+
+def _fit(weights: tuple[int, ...], size: int) -> bool:
+    """Tell whether there is a weight for each combination of cells, and they add up."""
+    right = len(weights) == size and all(type(w) is int and w >= 0 for w in weights)
+    return right and sum(weights) == WEIGHT
 
 
 class _Prepared:
@@ -270,9 +274,8 @@ class _Drawing:
             self.table = np.array([look.categories.index(value) for value in cells.values])
         elif cells.values:
             self.table = array_of(cells.values)
-            self.table = (
-                self.table if look.values.dtype.kind in "USO" else self.table.astype(look.values.dtype)
-            )
+            if look.values.dtype.kind not in "USO":
+                self.table = self.table.astype(look.values.dtype)
         self.high = 0.0 if cells.values else inner[1]
         own = {each.name: getattr(look, each.name) for each in fields(look)}
         self.make = functools.partial(Column, **own | {"values": None, "missing": None})

@@ -202,14 +202,7 @@ def design_people(
             Use tables of columns that are independent of each other, and learn which go together=.""")
     known = _parts(within)
     columns = {name: ["value"] if name == "rows" else list(part.supports) for name, part in known.items()}
-    for what, names in (*(("together", pair) for pair in together), ("atoms", list(atoms))):
-        unknown = [each for each in names if not any(each in own for own in columns.values())]
-        if unknown:
-            raise SamplerError(f"{what}= names {unknown[0]!r}, and the columns are {columns!r}.")
-    split = [pair for pair in together if not any(set(pair) <= set(own) for own in columns.values())]
-    if split:
-        raise SamplerError(f"""together={together!r}: {split[0]!r} are a column of a person and one of a row,
-            and only columns of the same kind can be learned together.""")
+    _check_names(columns, together, list(atoms))
     compared = _compared(within)
     *parts, last = shares(epsilon, [*(float(len(own)) for own in columns.values()), 1.0 * bool(compared)])
     made = {}
@@ -218,6 +211,18 @@ def design_people(
         mine = {each: values for each, values in atoms.items() if each in own}
         made[name] = design(known[name], n, part, pairs, mine, epsilon)
     return PeopleDesign(within, made, compared, last)
+
+
+def _check_names(columns: dict[str, list[str]], together: Sequence[Sequence[str]], atoms: list[str]) -> None:
+    """Refuse names that no part of P has, and pairs of columns of different parts."""
+    for what, names in (*(("together", pair) for pair in together), ("atoms", atoms)):
+        unknown = [each for each in names if not any(each in own for own in columns.values())]
+        if unknown:
+            raise SamplerError(f"{what}= names {unknown[0]!r}, and the columns are {columns!r}.")
+    split = [pair for pair in together if not any(set(pair) <= set(own) for own in columns.values())]
+    if split:
+        raise SamplerError(f"""together={together!r}: {split[0]!r} are a column of a person and one of a row,
+            and only columns of the same kind can be learned together.""")
 
 
 def _parts(within: PeopleDistribution) -> dict[str, Any]:

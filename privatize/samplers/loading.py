@@ -81,28 +81,37 @@ def made_from(code: Any) -> Distribution:
 
 def _value(node: ast.expr) -> Any:
     """Return what an expression stands for; raise ValueError if it is anything else than a sampler's code."""
-    if isinstance(node, ast.Call):
-        arguments = [_value(each) for each in node.args]
-        named = {str(each.arg): _value(each.value) for each in node.keywords if each.arg is not None}
-        if len(named) < len(node.keywords):
-            raise ValueError("**")
-        if isinstance(node.func, ast.Name):
-            return _MAKERS[node.func.id](*arguments, **named)
-        if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
-            inner = _value(node.func.value)
-            if isinstance(inner, Distribution):
-                return operator.methodcaller(node.func.attr, *arguments, **named)(inner)
-    if isinstance(node, ast.Subscript) and isinstance(parent := _value(node.value), Distribution):
-        return parent[_value(node.slice)]
-    if isinstance(node, ast.List | ast.Tuple):
-        items = [_value(each) for each in node.elts]
-        return items if isinstance(node, ast.List) else tuple(items)
-    if isinstance(node, ast.Dict):
-        return {_value(key): _value(item) for key, item in zip(node.keys, node.values, strict=True) if key}
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_value(node.operand)
-    if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float | bool | None):
-        return node.value
-    if isinstance(node, ast.Name) and node.id == "inf":
-        return math.inf
+    match node:
+        case ast.Call():
+            return _called(node)
+        case ast.Subscript() if isinstance(parent := _value(node.value), Distribution):
+            return parent[_value(node.slice)]
+        case ast.List():
+            return [_value(each) for each in node.elts]
+        case ast.Tuple():
+            return tuple(_value(each) for each in node.elts)
+        case ast.Dict():
+            pairs = zip(node.keys, node.values, strict=True)
+            return {_value(key): _value(item) for key, item in pairs if key}
+        case ast.UnaryOp(op=ast.USub()):
+            return -_value(node.operand)
+        case ast.Constant(value=str() | int() | float() | None):
+            return node.value
+        case ast.Name(id="inf"):
+            return math.inf
+    raise ValueError(ast.dump(node))
+
+
+def _called(node: ast.Call) -> Any:
+    """Return what one of our samplers, or a method of one, returns."""
+    arguments = [_value(each) for each in node.args]
+    named = {str(each.arg): _value(each.value) for each in node.keywords if each.arg is not None}
+    if len(named) < len(node.keywords):
+        raise ValueError("**")
+    if isinstance(node.func, ast.Name):
+        return _MAKERS[node.func.id](*arguments, **named)
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
+        inner = _value(node.func.value)
+        if isinstance(inner, Distribution):
+            return operator.methodcaller(node.func.attr, *arguments, **named)(inner)
     raise ValueError(ast.dump(node))

@@ -90,13 +90,8 @@ def people(
         rows = choice([int(rows)])
     numbers = "a number or a sampler of integers: integers(1, 12)"
     counts = None if rows is None else _part(rows, "rows", numbers)
-    attributes = None if person is None else _part(person, "person", "a table: table(sex=..., born=...)")
-    if attributes is not None and not has_columns(attributes):
-        raise SamplerError(f"person={person!r} is not a table: table(sex=..., born=integers(1920, 2010)).")
-    share = as_float(shared)
-    if not 0 <= share <= 1 or (share and rows is None):
-        raise SamplerError(f"""shared={shared!r} is not a share of variance, from 0 to 1, of the rows of a
-            table.""")
+    attributes = None if person is None else _attributes(person)
+    share = _share(shared, rows)
     low, high = (1, None) if counts is None else _ends(counts)
     once = tuple(attributes.supports) if attributes is not None else ()
     if isinstance(unit, Unit):
@@ -120,6 +115,23 @@ def _part(given: Any, name: str, what: str) -> Any:
         return as_part(as_sampler(given))
     except SamplerError:
         raise SamplerError(f"people({name}={given!r}) is not {what}.") from None
+
+
+def _attributes(person: Any) -> Any:
+    """Return the table of what a person has once, or refuse it."""
+    found = _part(person, "person", "a table: table(sex=..., born=...)")
+    if not has_columns(found):
+        raise SamplerError(f"person={person!r} is not a table: table(sex=..., born=integers(1920, 2010)).")
+    return found
+
+
+def _share(shared: Any, rows: Any) -> float:
+    """Return the share of variance that a person explains, or refuse it."""
+    share = as_float(shared)
+    if not 0 <= share <= 1 or (share and rows is None):
+        raise SamplerError(f"""shared={shared!r} is not a share of variance, from 0 to 1, of the rows of a
+            table.""")
+    return share
 
 
 def _visit(visit: Any, rows: Any, support: Any, frame: Frame) -> Any:

@@ -170,15 +170,15 @@ class _Table(Distribution):
     ) -> dict[str, Column]:
         """Draw the wanted columns, and others only if a wanted one may be made from them, or from `given`."""
         dependents = {name for name, part in self.columns if isinstance(part, Dependent)}
-        alone = wanted is not None and dependents.isdisjoint(wanted)
+        making = bool(dependents) if wanted is None else not dependents.isdisjoint(wanted)
         found: dict[str, Column] = {}
-        arrays = {name: _read_only(column) for name, column in (given or {}).items() if dependents}
+        arrays = {name: _read_only(column) for name, column in (given or {}).items() if making}
         for name, part in self.columns:
-            if alone and name not in (wanted or ()):
+            if wanted is not None and not making and name not in wanted:
                 continue
             dependent = isinstance(part, Dependent)
             found[name] = part.column(dict(arrays), n, rng) if dependent else column_of(part, n, rng)
-            if dependents and not alone:
+            if making:
                 arrays[name] = _read_only(found[name])
         return found if wanted is None else {name: found[name] for name in wanted}
 

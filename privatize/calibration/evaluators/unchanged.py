@@ -88,9 +88,10 @@ def _read(data: Any) -> _State:
             values = list(itertools.chain.from_iterable(map(dict.values, items)))
             if set(map(type, values)) <= ATOMS:
                 return _State((*items, *values), tuple(map(tuple, items)))
-    elif kind is tuple or kind is dict:
-        names = tuple(data) if kind is dict else ()
-        return _joined([_State((), (names,)), *map(_read, data.values() if kind is dict else data)])
+    elif kind is tuple:
+        return _joined([_State((), ((),)), *map(_read, data)])
+    elif kind is dict:
+        return _joined([_State((), (tuple(data),)), *map(_read, data.values())])
     elif kind.__module__.partition(".")[0] == "pandas":
         return _read_pandas(data)
     return _State((), (identity_of(data),))
