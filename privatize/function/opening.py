@@ -174,9 +174,10 @@ def persons(name: str, declared: Any, template: Template | None, box: Box, subje
     if type(box.data) is Persons:
         raise errors.DataError(f"""{name}() was given persons as P draws them. Pass their rows, which have
             the column {box.data.unit.name!r}: data.frame.""")
-    if unit is None and declared is UNDECLARED and subjects.sealed is None:
-        known = names_of(box.data) if template is None else names_of(drawn)
-        warn_identifiers(() if template and table_names(template.sampler) else known, name)
+    # If P draws a table, `privatize` has warned when the function was decorated.
+    undeclared = unit is None and declared is UNDECLARED and subjects.sealed is None
+    if undeclared and (template is None or not table_names(template.sampler)):
+        warn_identifiers(names_of(box.data if template is None else drawn), name)
     tag = make_persons(name, box, unit, subjects.sealed, subjects.budgets, drawn)
     return replace(subjects, unit=person_by(unit.name), tag=tag) if unit and tag else subjects
 
