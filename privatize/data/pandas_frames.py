@@ -282,10 +282,10 @@ class PandasFrames(Tabular):
         """Return the columns of private data as P would draw them, with a fast path for numpy's numbers."""
         made: list[Any] = []
         for own, wanted, end in zip(columns.arrays(data), columns.arrays(drawn), ends, strict=True):
-            found = convert_floats(own, wanted, end)
-            if found is None and is_quick(own.dtype, wanted.dtype, end):
-                found = convert_numbers(own, wanted.dtype, end)
-            made.append(found)
+            numbers = convert_floats(own, wanted, end)
+            if numbers is None and is_quick(own.dtype, wanted.dtype, end):
+                numbers = convert_numbers(own, wanted.dtype, end)
+            made.append(numbers)
         if all(part is not None for part in made):
             return made
         for at, part in enumerate(zip(self.columns(data), self.columns(drawn), ends, strict=True)):
