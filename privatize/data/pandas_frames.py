@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from privatize.data import columns
-from privatize.data.clipping import codes, convert_numbers, objects
+from privatize.data.clipping import codes, convert_floats, convert_numbers, objects
 from privatize.data.columns import NUMPY_KINDS, Array, Column, array_of, arrays, is_numpy_number
 from privatize.data.container import IMMUTABLE
 from privatize.data.schema import FrameSchema, IndexSchema, label
@@ -267,11 +267,11 @@ class PandasFrames(Tabular):
     # -- private data
 
     def convert(self, data: Any, drawn: Any, support: Any) -> Any:
-        width, index = len(self.names(drawn)), pd.RangeIndex(len(data))
+        names, index = self.names(drawn), pd.RangeIndex(len(data))
         indexed = list(drawn.index.names) if self.index(drawn) is not None else []
-        ends = [support, *[None for _ in indexed]]
+        ends, width = [support, *[None for _ in indexed]], len(names)
         if self.form == "frame":
-            ends = split(support, [*self.names(drawn), *indexed])
+            ends = split(support, [*names, *indexed])
         if indexed:
             labels = map(labels_of, (data.index, drawn.index))
             made = [self.convert_column(*part) for part in zip(*labels, ends[width:], strict=True)]
@@ -280,8 +280,12 @@ class PandasFrames(Tabular):
 
     def _converted(self, data: Any, drawn: Any, ends: list[Any]) -> list[Any]:
         """Return the columns of private data as P would draw them, with a fast path for numpy's numbers."""
-        parts = list(zip(columns.arrays(data), self.dtypes(drawn), ends, strict=True))
-        made = [convert_numbers(*part) if is_quick(part[0].dtype, *part[1:]) else None for part in parts]
+        made: list[Any] = []
+        for own, wanted, end in zip(columns.arrays(data), columns.arrays(drawn), ends, strict=True):
+            numbers = convert_floats(own, wanted, end)
+            if numbers is None and is_quick(own.dtype, wanted.dtype, end):
+                numbers = convert_numbers(own, wanted.dtype, end)
+            made.append(numbers)
         if all(part is not None for part in made):
             return made
         for at, part in enumerate(zip(self.columns(data), self.columns(drawn), ends, strict=True)):

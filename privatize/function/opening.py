@@ -124,20 +124,20 @@ def unseal(
     if rules.require_sealed and sealed == {False}:
         raise errors.PolicyError(f"""{name}() was called with data that is not sealed, and the policy has
             require-sealed. Seal it: seal(data, name=...).""")
-    found = Subjects([settings.budget, *current()])
+    budgets = [settings.budget, *current()]
     if sealed == {True}:
         refuse_aligned(name, parts, aligned)
-        found = _declared(parts, found.budgets, settings.sampler is None)
-        found = replace(found, sealed=None if aligned else box.data)
+        found = _declared(parts, budgets, settings.sampler is None, aligned)
         box.data = tuple(map(opened, parts)) if aligned else opened(box.data)
-    budgets = distinct(found.budgets)
-    if rules.require_budget and not budgets:
+    else:
+        found = Subjects(distinct(budgets))
+    if rules.require_budget and not found.budgets:
         raise errors.PolicyError(f"""{name}() has no budget, and the policy has require-budget. Pass
             budget=Budget(...), call it in `with budget:`, or seal the data with one.""")
-    return replace(found, budgets=budgets)
+    return found
 
 
-def _declared(parts: tuple[Any, ...], budgets: list[Any], needs_p: bool) -> Subjects:
+def _declared(parts: tuple[Any, ...], budgets: list[Any], needs_p: bool, aligned: bool) -> Subjects:
     """Return what was declared about the parts of sealed data. If P is needed, they must agree on it."""
     carry = [carried(part) for part in parts]
     known = [sampler for sampler, _ in carry if sampler is not None]
@@ -145,10 +145,11 @@ def _declared(parts: tuple[Any, ...], budgets: list[Any], needs_p: bool) -> Subj
         raise errors.SettingsError(f"""The parts of the dataset are sealed with different P: {known!r}. Pass
             one for all of them together, privatize(sampler=...).""")
     return Subjects(
-        [*budgets, *(budget for _, budget in carry)],
+        distinct([*budgets, *(budget for _, budget in carry)]),
         " and ".join(dict.fromkeys(map(declared, parts))),
         tuple(dict.fromkeys(map(subject, parts))),
         known[0] if known else None,
+        None if aligned else parts[0],
     )
 
 
@@ -173,9 +174,10 @@ def persons(name: str, declared: Any, template: Template | None, box: Box, subje
     if type(box.data) is Persons:
         raise errors.DataError(f"""{name}() was given persons as P draws them. Pass their rows, which have
             the column {box.data.unit.name!r}: data.frame.""")
-    if unit is None and declared is UNDECLARED and subjects.sealed is None:
-        known = names_of(box.data) if template is None else names_of(drawn)
-        warn_identifiers(() if template and table_names(template.sampler) else known, name)
+    # If P draws a table, `privatize` has warned when the function was decorated.
+    undeclared = unit is None and declared is UNDECLARED and subjects.sealed is None
+    if undeclared and (template is None or not table_names(template.sampler)):
+        warn_identifiers(names_of(box.data if template is None else drawn), name)
     tag = make_persons(name, box, unit, subjects.sealed, subjects.budgets, drawn)
     return replace(subjects, unit=person_by(unit.name), tag=tag) if unit and tag else subjects
 

@@ -51,7 +51,8 @@ class ChangeGuard:
         found = [(owner, name, value) for (_, name), (owner, value) in read.items()]
         self._read, self._described, self._owners = read, walk.described, walk.owners
         self._cells = [(each, value) for each, _, value in found if type(each) is types.CellType]
-        self._modules = {id(each): each for each, *_ in found if isinstance(each, types.ModuleType)}
+        modules = {id(each): each for each, *_ in found if isinstance(each, types.ModuleType)}
+        self._modules = list(modules.values())
         self._places = [
             (graph.scope_of(each), name, value)
             for each, name, value in found
@@ -64,19 +65,24 @@ class ChangeGuard:
 
     def same(self) -> bool:
         """Tell whether every place still contains the same object."""
-        if not all(_are_same(_describe(each), before) for each, before in self._described.items()):
-            return False
+        # Written as loops, because it runs three times in every call.
+        for function, before in self._described.items():
+            if not _are_same(_describe(function), before):
+                return False
         for owner, _, parts in self._owners:  # classes first: they could make up their object's attributes
             if not _are_same(parts_of(owner, type(owner), _attributes_of(owner)), parts):
                 return False
         for scope, name, value in self._places:
             if scope.get(name, NOTHING) is not value:
                 return False
-        # A module of another class could make up its attributes as well.
-        modules = all(type(each) is types.ModuleType for each in self._modules.values())
-        cells = all(content_of(cell) is value for cell, value in self._cells)
+        for module in self._modules:  # one of another class could make up its attributes as well
+            if type(module) is not types.ModuleType:
+                return False
+        for cell, value in self._cells:
+            if content_of(cell) is not value:
+                return False
         options = self._options is None or pandas_options() == self._options
-        return modules and cells and options and np.geterr() == self._errors
+        return options and np.geterr() == self._errors
 
     def saw(self, read: Read) -> bool:
         """Tell whether a fingerprint read the same objects; a place may have changed and changed back."""

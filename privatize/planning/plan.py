@@ -15,10 +15,11 @@ Notation, as in the paper (Rubinstein & Aldà, ICML 2017) and everywhere in this
     the confidence of the sampling: with probability at least ``1 - rho`` over the
     calibration, the estimate covers a share ``1 - gamma + rho`` of all pairs.
 
-Pure arithmetic: nothing here draws, runs or remembers anything. The proofs are in
+Pure arithmetic: nothing here draws or runs anything. The proofs are in
 ``docs/bounds.md``.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, get_args
 
@@ -211,6 +212,14 @@ support gamma >= 0.0550. Raise samples to 10229 or more, or leave it out.
         m = _check_count(m)
     if rho is not None:
         rho = _check_rho(rho, 1.0 if gamma is None else gamma, bound)
+    return _planned(gamma, m, rho, bound)
+
+
+@functools.lru_cache(
+    maxsize=256
+)  # the search takes a millisecond, and `replace` rarely changes its arguments
+def _planned(gamma: float | None, m: int | str | None, rho: float | None, bound: Bound) -> Plan:
+    """Return the plan for arguments that were checked."""
     inequality = _BOUNDS[bound]
     if gamma is None:
         if not isinstance(m, int):

@@ -71,8 +71,8 @@ class _Leaf:
                 return tuple(range(math.ceil(low), math.floor(high) + 1))
         seen = own[~self.absent]
         # Labels such as -1 and 1, whose P has no bounds. Most columns have more values among their first.
-        few = len(np.unique(seen[:64])) <= _FEW and len(known := np.unique(seen)) <= _FEW
-        return tuple(known.tolist()) if few else ()
+        few = len(set(seen[:64].tolist())) <= _FEW and len(known := set(seen.tolist())) <= _FEW
+        return tuple(sorted(known)) if few else ()
 
     @cached_property
     def among(self) -> list[Array]:
@@ -86,7 +86,7 @@ class _Leaf:
         if seen.dtype.kind == "M":
             days = np.sort(seen[~self.absent])
             return str(days[len(days) // 2])
-        return _rounded(np.nanmedian(np.where(self.absent, np.nan, seen.astype(np.float64)), axis=0))
+        return _rounded(_medians(np.where(self.absent, np.nan, seen.astype(np.float64))))
 
     def zeros(self) -> Any:
         """Return which coordinates of a record may be 0, as 0 and 1, or None if none may."""
@@ -99,6 +99,15 @@ class _Leaf:
     def spread(self, factor: Any) -> tuple[Any, ...]:
         """Return the step that changes the spread around the median."""
         return self.label, factor, self.centers, self.is_integer or self.column.values.dtype.kind == "M"
+
+
+def _medians(values: Array) -> Array:
+    """Return the median of each column of numbers, without missing ones, as np.nanmedian does."""
+    # np.nanmedian() and np.unique() import numpy.ma, which takes a fifth of the time of a first answer.
+    ordered, count = np.sort(values, axis=0), np.count_nonzero(~np.isnan(values), axis=0)
+    ends = (np.asarray(at)[None] for at in ((count - 1) // 2, count // 2))
+    low, high = (np.take_along_axis(ordered, at, 0)[0] for at in ends)
+    return np.asarray(np.where(low == high, low, (low + high) / 2))
 
 
 def _rounded(numbers: Any) -> Any:

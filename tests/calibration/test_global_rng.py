@@ -46,6 +46,35 @@ def test_the_callers_state_is_restored(steps, gauss):
         assert [random.gauss(0, 1), *(random.random() for _ in range(1300))] == expected
 
 
+@for_each("draws", [0, 1, 2, 3])
+@for_each("bits", [np.random.MT19937, np.random.PCG64])
+def test_numpys_state_is_restored_with_a_cached_normal_deviate(draws, bits):
+    """The caller's next normal deviate would be another one, or its generator be exchanged."""
+    theirs, own = mtrand.get_bit_generator(), bits(4)
+    mtrand.set_bit_generator(own)
+    try:
+        np.random.randn(draws)
+        expected = np.random.RandomState(bits(4)).randn(draws + 3).tolist()[draws:]
+        with rng_guard(5) as rng:
+            rng.reseed()
+            np.random.randn(draws + 1)
+        assert mtrand.get_bit_generator() is own
+        assert np.random.randn(3).tolist() == expected
+    finally:
+        mtrand.set_bit_generator(theirs)
+
+
+@for_each("act", [lambda: np.random.randn(), lambda: np.random.randn(2), random.random])
+def test_a_cached_normal_deviate_counts_as_use(act):
+    """A function that only takes a cached deviate would be taken for one without random numbers."""
+    with rng_guard(5) as rng:
+        rng.reseed()
+        assert not rng.used()
+        act()
+        assert rng.used()
+        assert not rng.used()
+
+
 def test_reseeding_numpy():
     """After reseeding, numpy's generator would not be at the start, or have a cached normal deviate."""
     expected = np.random.RandomState(5)

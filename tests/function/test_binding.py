@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from privatize import privatize, samplers
 from privatize.errors import ArgumentError, PrivatizeError, SettingsError
 from privatize.function.binding import Binding, Call
 from tests.cases import for_each
@@ -724,3 +725,21 @@ def test_the_shortcut_does_not_hide_required_arguments():
         Binding.of(lambda ages, a, b: 0).bind((1,), {})
     coined = Binding.of(with_rng, coins=("rng",))
     assert coined.bind((1,), {})[1].args == without_shortcut(coined).bind((1,), {})[1].args
+
+
+def test_a_bound_method_that_is_an_attribute_of_another_class_stays_bound():
+    """A method that was read from one object would take another object for its own, or its data for self."""
+
+    class Limited:
+        def __init__(self, limit):
+            self.limit = limit
+
+        @privatize(epsilon=1e4, gamma=0.2, sampler=samplers.uniform(0, 1), store=None, seed=1)
+        def share(self, x, scale=1.0):
+            return float((x < self.limit).mean()) * scale
+
+    low, high, data = Limited(0.25), Limited(0.75), np.linspace(0, 1, 100)
+    other = type("Other", (), {"share": low.share})()
+    assert other.share(data) == pytest.approx(0.25, abs=0.05)
+    assert high.share(data) == pytest.approx(0.75, abs=0.05)
+    assert low.share(data, scale=2.0) == pytest.approx(0.5, abs=0.05)
