@@ -39,8 +39,10 @@ def _has_cached_normal() -> bool:
     """Tell whether numpy's global generator has cached a normal deviate."""
     # Only `get_state` tells, and it first reads the state of the bit generator, which takes 35 µs. Numbers
     # are drawn without the attribute that is exchanged here.
-    generator = mtrand._rand
-    bits = generator._bit_generator
+    generator: Any = mtrand._rand
+    bits = getattr(generator, "_bit_generator", None)
+    if bits is None:  # in another version of numpy
+        return bool(np.random.get_state(legacy=False)["has_gauss"])  # noqa: NPY002
     try:
         generator._bit_generator = _stateless
         return bool(generator.get_state(legacy=False)["has_gauss"])

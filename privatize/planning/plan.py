@@ -215,9 +215,8 @@ support gamma >= 0.0550. Raise samples to 10229 or more, or leave it out.
     return _planned(gamma, m, rho, bound)
 
 
-@functools.lru_cache(
-    maxsize=256
-)  # the search takes a millisecond, and `replace` rarely changes its arguments
+# The search takes a millisecond, and `replace` rarely changes its arguments.
+@functools.lru_cache(maxsize=256)
 def _planned(gamma: float | None, m: int | str | None, rho: float | None, bound: Bound) -> Plan:
     """Return the plan for arguments that were checked."""
     inequality = _BOUNDS[bound]
