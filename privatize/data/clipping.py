@@ -65,14 +65,14 @@ def objects(values: Sequence[Any]) -> Array:
 
 
 def with_none(values: list[Any], missing: Any) -> list[Any]:
-    """Return a list of values with None where `missing` is true, or unchanged if `missing` is None.
+    """Return a list of values with None where `missing` is true, or unchanged if it is None or nowhere true.
 
     Examples
     --------
     >>> with_none([1, 2], np.array([True, False])), with_none([1, 2], None)
     ([None, 2], [1, 2])
     """
-    if missing is None:
+    if missing is None or not np.any(missing):
         return values
     flags = np.ravel(missing).tolist()
     return [None if absent else value for value, absent in zip(values, flags, strict=True)]

@@ -162,7 +162,7 @@ def array_of_column(column: Any) -> Any:
     return Column(values, missing if missing is not None and missing.any() else None).array()
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # not frozen, since many are made for every dataset, and that takes twice as long
 class Column:
     """A drawn column before it becomes part of a frame.
 
@@ -210,7 +210,7 @@ class Column:
     def listed(self) -> list[Any]:
         """Return the column as a list of Python values."""
         if self.categories is not None:
-            return with_none([self.categories[code] for code in self.values.tolist()], self.missing)
+            return with_none([*map(self.categories.__getitem__, self.values.tolist())], self.missing)
         if self.values.dtype.kind in "iub":  # they stay integers even if some are missing
             return with_none(self.values.tolist(), self.missing)
         array = self.array()
@@ -222,7 +222,9 @@ class Column:
 
             zone = ZoneInfo(self.zone)
             return [moment and moment.replace(tzinfo=dt.UTC).astimezone(zone) for moment in found]
-        return [None if is_missing(value) else value for value in found]
+        if array.dtype.kind == "f":
+            return with_none(found, np.isnan(array))
+        return [None if is_missing(value) else value for value in found] if array.dtype.kind == "O" else found
 
 
 def array_of(values: Sequence[Any]) -> Array:
