@@ -126,7 +126,7 @@ def is_final(parts: list[Any]) -> bool:
 
 
 def is_laid_out(data: Any) -> bool:
-    """Tell whether a frame has the layout that `rows` makes: one block, in C order, for each of numpy's dtypes.
+    """Tell whether a frame has the layout of `rows`: one block, in C order, for each of numpy's dtypes.
 
     Its rows can then be taken block by block, and blocks that are taken have that layout again.
     """
@@ -144,7 +144,7 @@ def is_laid_out(data: Any) -> bool:
 
 
 def inside_blocks(data: Any) -> list[Array]:
-    """Return the arrays in the blocks of a frame of numbers, dates and categories: of the latter, their codes."""
+    """Return the arrays in the blocks of a frame of numbers, dates and categories, of which they are codes."""
     return [getattr(block.values, "_ndarray", block.values) for block in data._mgr.blocks]
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from privatize import samplers
+from privatize.data import records
 from tests.data.layouts import OF_EVERY_KIND, check
 
 N = 12
@@ -37,3 +38,15 @@ class TestArrow:
         fields = [field.with_nullable(False).with_metadata({"secret": "2"}) for field in data.schema]
         data = data.cast(pa.schema(fields, metadata={"secret": "1"}))
         check(sampler, data, of_arrow, tmp_path)
+
+
+def test_rows_are_the_same_whatever_the_chunks_of_a_table():
+    """A function would see in calibration how P's draws were put together, and another layout of private data."""
+    table = pa.table({"x": [1.5, 2.5, None], "s": ["a", "b", "a"]}).replace_schema_metadata({"secret": "1"})
+    table = table.set_column(1, "s", table["s"].dictionary_encode())
+    split = pa.concat_tables([table[:1], table[1:]])
+    for one, other in zip(records.pair(table, 0, 2), records.pair(split, 0, 2), strict=True):
+        assert one.equals(other)
+        assert one.schema.metadata is None is other.schema.metadata
+        assert [column.num_chunks for column in (*one.columns, *other.columns)] == [1] * 4
+    assert records.pair(table, 0, 2)[1].to_pylist() == [{"x": None, "s": "a"}, {"x": 2.5, "s": "b"}]
