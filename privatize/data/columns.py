@@ -147,10 +147,14 @@ def values_of(column: Any) -> tuple[Array, Array | None]:
     numeric = kind in ("int", "float", "bool")
     if numeric and type(column).__module__.startswith("polars") and not column.null_count():
         return np.array(column.to_numpy()), np.zeros(len(column), dtype=bool)  # much faster
+    if kind == "category" and hasattr(dtype, "value_type"):  # pyarrow lists categories one by one
+        column = column.cast(dtype.value_type)
     series = narwhals(column)
     if not numeric:
         listed = series.to_list()
-        return objects([v.item() if isinstance(v, np.generic) else v for v in listed]), None
+        if any(issubclass(kind, np.generic) for kind in set(map(type, listed))):
+            listed = [v.item() if isinstance(v, np.generic) else v for v in listed]
+        return objects(listed), None
     missing = series.is_null().to_numpy()
     filled = series.fill_null(False if kind == "bool" else 0) if missing.any() else series
     return filled.to_numpy().astype(numpy_dtype(column)), missing
@@ -191,6 +195,10 @@ class Column:
     ordered: bool = False
     zone: str | None = None
     wide: bool = False
+
+    def having(self, values: Array, missing: Array | None) -> "Column":
+        """Return the same column with other values, or codes; faster than `dataclasses.replace`."""
+        return Column(values, missing, self.categories, self.plain, self.ordered, self.zone, self.wide)
 
     def array(self) -> Array:
         """Return the column as an array: NaN, NaT or None where a value is missing."""

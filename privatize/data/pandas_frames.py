@@ -144,7 +144,7 @@ def is_laid_out(data: Any) -> bool:
 
 
 def inside_blocks(data: Any) -> list[Array]:
-    """Return the arrays in the blocks of a frame of numbers, dates and categories, of which they are codes."""
+    """Return the arrays in the blocks of a frame of numbers, dates and categories (as codes)."""
     return [getattr(block.values, "_ndarray", block.values) for block in data._mgr.blocks]
 
 
