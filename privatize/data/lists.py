@@ -31,7 +31,7 @@ class Lists(Container):
         return ListSchema()
 
     def take(self, data: Any, positions: Positions) -> Any:
-        return [data[at] for at in positions]
+        return [*map(data.__getitem__, np.asarray(positions).tolist())]
 
     def concat(self, parts: Sequence[Any]) -> Any:
         return [record for part in parts for record in part]

@@ -43,6 +43,8 @@ class PolarsFrames(Tabular):
     def assemble(self, parts: list[Any], names: Any) -> Any:
         if self.form == "series":
             return parts[0].rename(names[0])
+        if "" in names:  # in a list it would stand for no name
+            return pl.DataFrame(dict(zip(names, parts, strict=True)))
         return pl.DataFrame([part.alias(name) for name, part in zip(names, parts, strict=True)])
 
     def native(self, values: Any, missing: Array | None, drawn: Any) -> Any:
