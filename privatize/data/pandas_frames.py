@@ -117,10 +117,14 @@ def known_heads(names: tuple[str, ...]) -> Any:
 
 def is_final(parts: list[Any]) -> bool:
     """Tell whether drawn columns are arrays of one length that pandas puts into a frame as they are."""
-    usual = (*NUMPY_KINDS, _usual_dtypes()[0])
+    days = _usual_dtypes()[0]
     return bool(parts) and all(
         len(part) == len(parts[0])
-        and (part.dtype in usual if type(part) is np.ndarray else isinstance(part, pd.Categorical))
+        and (
+            part.dtype in NUMPY_KINDS or part.dtype == days
+            if type(part) is np.ndarray
+            else type(part) is pd.Categorical
+        )
         for part in parts
     )
 
