@@ -40,6 +40,14 @@ class Arrays(Container):
         other[position] = data[n]
         return other
 
+    def pair(self, drawn: Any, position: int, n: int) -> tuple[Any, Any]:
+        if type(drawn) is not np.ndarray or drawn.dtype.kind not in "biufcmMUS":
+            return super().pair(drawn, position, n)
+        one = drawn[:n].copy()  # the same, without further copies
+        other = one.copy()
+        other[position] = drawn[n]
+        return one, other
+
     def fresh(self, data: Any) -> Any:
         return _laid_out(data, data.dtype)
 

@@ -2,6 +2,7 @@
 
 # ruff: noqa: D102 - the base class says what a method does
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,14 +35,20 @@ class ArrowTables(Tabular):
         return data
 
     def rows(self, data: Any, *positions: Any) -> list[Any]:
-        taken = [data.take(self.places(data, at)).columns for at in positions]
-        return [self.assemble([one.combine_chunks() for one in parts], data.column_names) for parts in taken]
+        batches = data.to_batches()
+        if len(batches) == 1:  # the same, faster: its columns are no chunks, which have to be combined
+            data = batches[0]
+        taken = [data.take(pa.array(self.places(data, at))).columns for at in positions]
+        names = data.schema.names
+        if len(batches) == 1:
+            return [self.assemble(parts, names) for parts in taken]
+        return [self.assemble([one.combine_chunks() for one in parts], names) for parts in taken]
 
     def isolated(self, data: Any) -> Any:
         return self.assemble([_isolated(column) for column in data.columns], data.column_names)
 
     def assemble(self, parts: list[Any], names: Any) -> Any:
-        return pa.table(dict(zip(names, parts, strict=True)))
+        return pa.Table.from_arrays(parts, list(names))
 
     def native(self, values: Any, missing: Array | None, drawn: Any) -> Any:
         if pa.types.is_dictionary(drawn.type):
@@ -55,8 +62,9 @@ class ArrowTables(Tabular):
     def from_column(self, column: Column) -> Any:
         values, missing = column.values, column.missing
         if column.categories is not None:
-            found = pa.array(values, mask=missing, type=pa.int32())
-            inside = pa.array(list(column.categories))
+            found = pa.array(values.astype(np.int32), mask=missing)
+            texts = all(type(value) is str for value in column.categories)
+            inside = _texts(column.categories) if texts else pa.array(list(column.categories))
             if column.plain:
                 return inside.take(found)
             return pa.DictionaryArray.from_arrays(found, inside, ordered=column.ordered)
@@ -67,6 +75,11 @@ class ArrowTables(Tabular):
 
     def with_column(self, data: Any, at: int, column: Any) -> Any:
         return data.set_column(at, data.column_names[at], column)
+
+
+@functools.lru_cache(maxsize=256)
+def _texts(values: tuple[str, ...]) -> Any:
+    return pa.array(list(values))
 
 
 def _isolated(column: Any) -> Any:

@@ -40,8 +40,11 @@ def absent_in(values: Array, missing: Mask | None = None) -> Mask:
     array([ True,  True, False])
     """
     if values.dtype.kind == "O":
-        found = np.array([is_missing(value) for value in values.ravel().tolist()], dtype=bool)
-        found = found.reshape(values.shape)
+        listed = values.ravel().tolist()
+        if set(map(type, listed)) <= {str, type(None)}:  # the same, faster
+            found = np.array([value is None for value in listed], dtype=bool).reshape(values.shape)
+        else:
+            found = np.array([is_missing(value) for value in listed], dtype=bool).reshape(values.shape)
     else:
         found = values != values if values.dtype.kind in "fmM" else np.zeros(values.shape, dtype=bool)
     return found if missing is None else found | missing
@@ -65,14 +68,14 @@ def objects(values: Sequence[Any]) -> Array:
 
 
 def with_none(values: list[Any], missing: Any) -> list[Any]:
-    """Return a list of values with None where `missing` is true, or unchanged if `missing` is None.
+    """Return a list of values with None where `missing` is true, or unchanged if it is None or nowhere true.
 
     Examples
     --------
     >>> with_none([1, 2], np.array([True, False])), with_none([1, 2], None)
     ([None, 2], [1, 2])
     """
-    if missing is None:
+    if missing is None or not np.any(missing):
         return values
     flags = np.ravel(missing).tolist()
     return [None if absent else value for value, absent in zip(values, flags, strict=True)]
@@ -281,6 +284,9 @@ def codes(values: list[Any], known: list[Any]) -> list[int]:
 
 
 def _look_up(values: list[Any], table: dict[tuple[str, Any], Any], otherwise: Any) -> list[Any]:
+    if set(map(type, values)) <= {str, type(None)}:  # the same, faster
+        texts = {value: found for (kind, value), found in table.items() if kind == "str"}
+        return [texts.get(value, otherwise) for value in values]
     found = []
     for value in values:
         try:
@@ -307,7 +313,8 @@ def cast_numbers(values: Array, dtype: np.dtype[Any]) -> Array:
         own = np.iinfo(values.dtype)
         return np.asarray(np.clip(values, max(own.min, ends.min), min(own.max, ends.max)).astype(dtype))
     # In float64, since float32 cannot represent 2^31 - 1. 2^63 - 1 is no float64, but what rounds to 2^63.
-    rounded = np.nan_to_num(np.rint(values.astype(np.float64)), nan=0.0)
+    rounded = np.rint(values.astype(np.float64))
+    rounded = np.where(rounded == rounded, rounded, 0.0)  # NaN becomes 0
     above = rounded >= float(ends.max)
     inside = np.maximum(np.where(above, 0.0, rounded), float(ends.min)).astype(dtype)
     return np.where(above, np.array(ends.max, dtype=dtype), inside).astype(dtype, copy=False)

@@ -1,5 +1,6 @@
 """The base class of the adapters of containers, and the registry that finds the adapter of a dataset."""
 
+import datetime as dt
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ from privatize.errors import DataError
 
 Positions = NDArray[np.intp]
 # Types whose values cannot be changed in place: a container of only these needs no deep copy.
-IMMUTABLE = frozenset({int, float, complex, bool, str, bytes, type(None), np.float64, np.int64})
+IMMUTABLE = frozenset({int, float, complex, bool, str, bytes, type(None), dt.date, np.float64, np.int64})
 
 
 class Container(ABC):

@@ -146,17 +146,14 @@ def _coded(found: tuple[NDArray[Any], NDArray[Any] | None]) -> tuple[NDArray[np.
     values, missing = found
     if values.dtype.kind in "iufUS":
         different, codes = np.unique(values, return_inverse=True)
-        listed = different.tolist()
+        tokens = [_token(value) for value in different.tolist()]
     else:
-        listed, places = [], {}
-        codes = np.empty(len(values), dtype=np.intp)
-        for at, value in enumerate(values.tolist()):
-            token = _token(value)
-            if token not in places:
-                places[token] = len(listed)
-                listed.append(value)
-            codes[at] = places[token]
-    tokens = [_token(value) for value in listed]
+        rows = values.tolist()
+        texts = set(map(type, rows)) == {str}  # these are different if their tokens are, and compared faster
+        rows = rows if texts else [_token(value) for value in rows]
+        places = {each: at for at, each in enumerate(dict.fromkeys(rows))}
+        codes = np.fromiter(map(places.__getitem__, rows), np.intp, len(rows))
+        tokens = [_token(each) for each in places] if texts else [*places]
     names = list(dict.fromkeys(token for token in tokens if token))
     places_of = {token: at for at, token in enumerate(names)}
     last = len(names)
@@ -240,8 +237,12 @@ def _words(values: NDArray[Any], key: bytes) -> Words:
             unit = f"{values.dtype.kind}8[us]"
             return np.where(np.isnat(values), _MISSING, values.astype(unit).astype(np.int64).view(np.uint64))
     known: dict[Any, int] = {}
+    listed = values.tolist()
+    if set(map(type, listed)) == {str}:  # the same, faster
+        known = {each: int.from_bytes(_digest(key, b"value", _text(each))[:8]) for each in set(listed)}
+        return np.fromiter(map(known.__getitem__, listed), np.uint64, len(listed))
     found = np.empty(len(values), dtype=np.uint64)
-    for at, value in enumerate(values.tolist()):
+    for at, value in enumerate(listed):
         number = _number(value)
         if number is not None:
             found[at] = _of_floats(np.array([number], dtype=np.float64))[0]

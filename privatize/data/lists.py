@@ -6,6 +6,7 @@ import copy
 import datetime as dt
 import decimal
 import fractions
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -30,13 +31,21 @@ class Lists(Container):
         return ListSchema()
 
     def take(self, data: Any, positions: Positions) -> Any:
-        return [data[at] for at in positions]
+        return [*map(data.__getitem__, np.asarray(positions).tolist())]
 
     def concat(self, parts: Sequence[Any]) -> Any:
         return [record for part in parts for record in part]
 
     def copy(self, data: Any) -> Any:
-        return data[:] if {type(record) for record in data} <= IMMUTABLE else copy.deepcopy(data)
+        kinds = {type(record) for record in data}
+        if kinds <= IMMUTABLE:
+            return data[:]
+        if kinds == {dict} and len(set(map(id, data))) == len(data):
+            values = itertools.chain.from_iterable(map(dict.values, data))
+            inside = set(map(type, itertools.chain(values, *data)))  # of the keys too
+            if inside <= IMMUTABLE:
+                return [record.copy() for record in data]
+        return copy.deepcopy(data)
 
     def neighbour(self, data: Any, position: int, n: int) -> Any:
         other = self.copy(data[:n])

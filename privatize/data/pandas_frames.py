@@ -83,6 +83,11 @@ def own_labels(labels: Any) -> Any:
     return labels.view() if is_read_only(labels.dtype) else labels.copy(deep=True)
 
 
+def names_for(data: Any) -> Any:
+    """Return the names of the columns of a frame, or a series' own, for another one."""
+    return [data.name] if data.ndim == 1 else own_labels(data.columns)
+
+
 @functools.cache
 def is_read_only(dtype: Any) -> bool:
     """Tell whether an index of a dtype cannot be written into: from pandas 3.1 on, of some strings."""
@@ -108,6 +113,43 @@ def known_heads(names: tuple[str, ...]) -> Any:
     made = pd.Index(names)
     made.get_indexer(made)  # makes its lookup table now, and not in one of several threads
     return made
+
+
+def is_final(parts: list[Any]) -> bool:
+    """Tell whether drawn columns are arrays of one length that pandas puts into a frame as they are."""
+    days = _usual_dtypes()[0]
+    return bool(parts) and all(
+        len(part) == len(parts[0])
+        and (
+            part.dtype in NUMPY_KINDS or part.dtype == days
+            if type(part) is np.ndarray
+            else type(part) is pd.Categorical
+        )
+        for part in parts
+    )
+
+
+def is_laid_out(data: Any) -> bool:
+    """Tell whether a frame has the layout of `rows`: one block, in C order, for each of numpy's dtypes.
+
+    Its rows can then be taken block by block, and blocks that are taken have that layout again.
+    """
+    blocks = getattr(getattr(data, "_mgr", None), "blocks", None)
+    if not blocks or type(data) is not pd.DataFrame or type(data.index) is not pd.RangeIndex or data.attrs:
+        return False
+    if data.index.name is not None or not data.flags.allows_duplicate_labels:
+        return False
+    plain = [block.dtype for block in blocks if not isinstance(block.dtype, pd.CategoricalDtype)]
+    return (
+        len(set(plain)) == len(plain)
+        and all(isinstance(dtype, np.dtype) and dtype.kind in "biufmM" for dtype in plain)
+        and all(own.flags.c_contiguous for own in inside_blocks(data))
+    )
+
+
+def inside_blocks(data: Any) -> list[Array]:
+    """Return the arrays in the blocks of a frame of numbers, dates and categories (as codes)."""
+    return [getattr(block.values, "_ndarray", block.values) for block in data._mgr.blocks]
 
 
 class PandasFrames(Tabular):
@@ -169,8 +211,20 @@ class PandasFrames(Tabular):
             if indexed:  # from the labels alone: frequencies and unused levels reveal other records
                 index = joined(labels_of(data.index[at]), data.index.names)
             cells = [taken(part, at) for part in parts]
-            found.append(self.assemble(cells, self._labels(data), index))
+            found.append(self.assemble(cells, names_for(data), index))
         return found
+
+    def pair(self, drawn: Any, position: int, n: int) -> tuple[Any, Any]:
+        if not is_laid_out(drawn):
+            return super().pair(drawn, position, n)
+        # The same, faster: block by block, and not column by column.
+        one = drawn.iloc[:n].copy()
+        other = one.copy()
+        for old, new in zip(inside_blocks(drawn), inside_blocks(other), strict=True):
+            new[..., position] = old[..., n]
+        for made in (one, other):
+            made.index, made.columns = pd.RangeIndex(n), own_labels(drawn.columns)
+        return one, other
 
     def with_first(self, data: Any, name: str, values: Array) -> Any:
         cells = [taken(part, slice(None)) for part in columns.arrays(data)]
@@ -183,11 +237,7 @@ class PandasFrames(Tabular):
         if self.index(made) is not None:
             labels = map(without_others, labels_of(index))
             index = joined(list(labels), index.names)
-        return self.assemble(parts, self._labels(made), index)
-
-    def _labels(self, data: Any) -> Any:
-        """Return the names of the columns, for another frame."""
-        return [data.name] if self.form == "series" else own_labels(data.columns)
+        return self.assemble(parts, names_for(made), index)
 
     # -- columns
 
@@ -200,6 +250,8 @@ class PandasFrames(Tabular):
             dtypes = {part.dtype for part in parts}
             if len(dtypes) == 1 and dtypes <= NUMPY_KINDS.keys():  # in one array: faster to make and to use
                 return pd.DataFrame(np.array(parts).T, index, head, copy=False)
+        if index is None and is_final(parts):
+            index = pd.RangeIndex(len(parts[0]))
         # Both ways copy into one block for each of numpy's dtypes, in C order; the first is faster.
         build = getattr(pd.DataFrame, "_from_arrays", None)
         if build is not None:
@@ -237,7 +289,7 @@ class PandasFrames(Tabular):
             if column.plain:
                 return self.from_column(Column(array_of(column.categories)[values], missing))
             typed = tuple((type(value), value) for value in column.categories)  # 1 is not the category True
-            return pd.Categorical.from_codes(places, dtype=_category_dtype(typed, column.ordered))
+            return _categories(typed, column.ordered).take(places, allow_fill=missing is not None)
         if values.dtype.kind == "b" and missing is not None:
             return pd.arrays.BooleanArray(values, missing.copy())
         if values.dtype.kind == "M":
@@ -276,7 +328,7 @@ class PandasFrames(Tabular):
             labels = map(labels_of, (data.index, drawn.index))
             made = [self.convert_column(*part) for part in zip(*labels, ends[width:], strict=True)]
             index = joined(made, indexed)
-        return self.assemble(self._converted(data, drawn, ends[:width]), self._labels(drawn), index)
+        return self.assemble(self._converted(data, drawn, ends[:width]), names_for(drawn), index)
 
     def _converted(self, data: Any, drawn: Any, ends: list[Any]) -> list[Any]:
         """Return the columns of private data as P would draw them, with a fast path for numpy's numbers."""
@@ -328,8 +380,10 @@ def is_quick(own: Any, drawn: Any, support: Any) -> bool:
 
 
 @functools.lru_cache(maxsize=256)
-def _category_dtype(typed: tuple[tuple[type, Any], ...], ordered: bool) -> Any:
-    return pd.CategoricalDtype([value for _, value in typed], ordered=ordered)
+def _categories(typed: tuple[tuple[type, Any], ...], ordered: bool) -> Any:
+    """Return each category once, in a pandas array from which values are taken by their codes."""
+    dtype = pd.CategoricalDtype([value for _, value in typed], ordered=ordered)
+    return pd.Categorical.from_codes(np.arange(len(typed)), dtype=dtype)
 
 
 @functools.lru_cache(maxsize=256)

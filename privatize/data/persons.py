@@ -103,6 +103,15 @@ def expanded(starts: Counts, counts: Counts) -> Positions:
     return found
 
 
+def concatenated(column: Any, runs: list[slice]) -> Any:
+    """Return some runs of records of an array, or of another container, one after the other."""
+    own = of(column)
+    if type(column) is np.ndarray:  # faster than taking them one by one
+        return np.concatenate([column[run] for run in runs])
+    everywhere = np.arange(own.count(column))
+    return own.take(column, np.concatenate([everywhere[run] for run in runs]))
+
+
 class PersonsAdapter(Container):
     """Datasets of persons. Whatever happens to a person happens to all their rows."""
 
@@ -151,14 +160,16 @@ class PersonsAdapter(Container):
         counts, rows = drawn.counts, drawn.rows
         ends = np.cumsum(counts[: n + 1])
         total, start = int(ends[n - 1]), int(ends[position] - counts[position])
-        last, other = np.arange(total, int(ends[n])), counts[:n].copy()
+        stop, other = int(ends[position]), counts[:n].copy()
         other[position] = counts[n]
-        at = np.concatenate([np.arange(start), last, np.arange(int(ends[position]), total)])
+        runs = [slice(start), slice(total, int(ends[n])), slice(stop, total)]
         own = of(rows)
         if isinstance(own, Tabular):
-            first, second = own.rows(rows, slice(total), at)
+            everywhere = np.arange(len(rows))
+            first, second = own.rows(rows, slice(total), np.concatenate([everywhere[run] for run in runs]))
         else:  # `frame` makes copies
-            first, second = own.head(rows, total), own.take(rows, at)
+            first = own.head(rows, total)
+            second = {name: concatenated(part, runs) for name, part in rows.items()}
         return replace(drawn, counts=counts[:n], rows=first), replace(drawn, counts=other, rows=second)
 
     def comparable(self, data: Any) -> Any:

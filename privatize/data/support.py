@@ -73,12 +73,16 @@ def is_fixed(support: Any) -> bool:
     return isinstance(unwrap(support)[0], OneOf)
 
 
+_NUMBERS = (int, float, np.ndarray, np.generic)
+
+
 def is_pair(support: Any) -> bool:
     """Tell whether a support is a pair of bounds, and not a tuple of supports."""
     return (
         isinstance(support, tuple)
         and len(support) == 2
-        and all(isinstance(end, int | float | np.ndarray | np.generic) for end in support)
+        and isinstance(support[0], _NUMBERS)
+        and isinstance(support[1], _NUMBERS)
     )
 
 

@@ -1,5 +1,6 @@
 """A change of a public distribution: another spread, other shares, more zeros and missing values."""
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -8,7 +9,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from privatize.data import records
-from privatize.data.clipping import Array, convert_values
+from privatize.data.clipping import Array, convert_floats, convert_values
 from privatize.data.columns import Column, array_of
 from privatize.data.parts import edited, leaves_of
 from privatize.data.persons import COUNTS, Persons
@@ -183,7 +184,8 @@ def is_one_of(column: Column, values: tuple[Any, ...]) -> Array:
     own = column.values
     if column.categories is not None:
         values = tuple(column.categories.index(value) for value in values if value in column.categories)
-    among = np.logical_or.reduce([own == value for value in values]) if values else np.zeros(len(own), bool)
+    each = (own == value for value in values)
+    among = functools.reduce(np.logical_or, each) if values else np.zeros(len(own), bool)
     return among if column.missing is None else among & ~column.missing
 
 
@@ -199,7 +201,7 @@ def _swap(column: Column, step: Any, _: Any, rng: Rng) -> Column:
         new = array_of(others)[which]
     dtype = column.values.dtype  # strings of a function's own may be too narrow for all values
     new = new.astype(np.result_type(dtype, new.dtype) if dtype.kind == "U" else dtype)
-    return replace(column, values=np.where(is_one_of(column, values) & half, new, column.values))
+    return column.having(np.where(is_one_of(column, values) & half, new, column.values), column.missing)
 
 
 def _spread(column: Column, step: Any, support: Any, rng: Rng) -> Column:
@@ -209,29 +211,40 @@ def _spread(column: Column, step: Any, support: Any, rng: Rng) -> Column:
     if own.dtype.kind == "M":
         middle = np.datetime64(center).astype(own.dtype)
         moved = middle + (own - middle) * factor.array.item()
-        return replace(column, values=convert_values(moved, own.dtype, support))
+        return column.having(convert_values(moved, own.dtype, support), column.missing)
     numbers = own.astype(np.float64, copy=False)
-    moved = numbers - center.array
-    moved *= factor.array
-    moved += center.array
+    times, middle = factor.end, center.end  # Python's numbers where possible, which are faster
+    moved = numbers - middle
+    moved *= times
+    moved += middle
     # Integers are rounded at random, because half of 0 and 1 would always be rounded to 0.
     if is_integer:
-        moved = np.floor(moved + rng.random(moved.shape))
-    elif not numbers.all():
+        moved += rng.random(moved.shape)
+        np.floor(moved, out=moved)
+    elif np.count_nonzero(numbers) < numbers.size:
         moved[numbers == 0] = 0.0
-    if (factor.array == 1).any():
-        moved = np.where(factor.array == 1, numbers, moved)
-    if own.dtype == np.float64 and _stays_inside(factor.array, center.array, support):
-        return replace(column, values=moved)
-    return replace(column, values=convert_values(moved, own.dtype, support))
+    if type(times) is float:
+        moved = numbers if times == 1 else moved
+    elif (times == 1).any():
+        moved = np.where(times == 1, numbers, moved)
+    if own.dtype == np.float64 and _stays_inside(times, middle, support):
+        return column.having(moved, column.missing)
+    found = convert_floats(moved, own, support)
+    if found is None:
+        found = convert_values(moved, own.dtype, support)
+    return column.having(found, column.missing)
 
 
-def _stays_inside(factor: Array, center: Array, support: Any) -> bool:
+def _stays_inside(factor: Any, center: Any, support: Any) -> bool:
     """Tell whether numbers that move half of the way to a center, or none, are inside their bounds."""
     inner = unwrap(support)[0]
-    if not is_pair(inner) or not ((factor == 0.5) | (factor == 1)).all():
+    if not is_pair(inner) or not _all((factor == 0.5) | (factor == 1)):
         return False
-    return bool((inner[0] <= center).all() and (center <= inner[1]).all())
+    return _all(inner[0] <= center) and _all(center <= inner[1])
+
+
+def _all(found: Any) -> bool:
+    return found if type(found) is bool else bool(found.all())  # numpy is slow for one value
 
 
 def _add(column: Column, step: Any, _: Any, rng: Rng) -> Column:
@@ -239,8 +252,9 @@ def _add(column: Column, step: Any, _: Any, rng: Rng) -> Column:
     what, share = step[1:]
     new = rng.random(column.values.shape) < share.array
     if what == "zeros":
-        return replace(column, values=np.where(new, column.values.dtype.type(0), column.values))
-    return replace(column, missing=new if column.missing is None else new | column.missing)
+        changed = np.where(new, column.values.dtype.type(0), column.values)
+        return column.having(changed, column.missing)
+    return column.having(column.values, new if column.missing is None else new | column.missing)
 
 
 # --- drawn records: datasets, or columns before they become a frame ----------------------------

@@ -4,6 +4,7 @@ A column's cells are public: they follow from its support and the atoms that a u
 exactly one cell. Everything after the noise is arithmetic on noisy counts, so it costs no privacy.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -114,7 +115,7 @@ def _positions(values: Array, known: tuple[Any, ...]) -> NDArray[np.intp]:
         at = np.minimum(np.searchsorted(array[order], values), len(known) - 1)
         return np.where(array[order][at] == values, order[at], 0)
     table = {value: at for at, value in enumerate(listed)}
-    return np.fromiter((table.get(value, 0) for value in values.tolist()), np.intp, len(values))
+    return np.fromiter(map(table.get, values.tolist(), itertools.repeat(0)), np.intp, len(values))
 
 
 # --- which cells a column has -----------------------------------------------------------------

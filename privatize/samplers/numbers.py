@@ -209,9 +209,14 @@ def between(mean: Any, std: Any, ends: Box, u: Any) -> Any:
     below, above = ndtr(low), ndtr(high)
     if not (above > below).all():
         raise SamplerError("normal(): the box has no mass in floating point: it lies too far from the mean.")
-    x = np.clip(ndtri(below + u * (above - below)), low, high)
-    # Rounding may have moved numbers out of the box.
-    return np.clip(np.where(flip, -x, x) * std + mean, ends[0].array, ends[1].array)
+    x = u * (above - below)
+    x += below
+    ndtri(x, out=x).clip(low, high, out=x)
+    if flip.any():
+        x = np.where(flip, -x, x)
+    x *= std
+    x += mean
+    return x.clip(ends[0].array, ends[1].array, out=x)  # rounding may have moved numbers out of the box
 
 
 @kind("normal with covariance", immutable=True)

@@ -148,7 +148,10 @@ def chosen(share: Frozen | None, count: int, n: int, rng: Rng) -> Any:
     """Draw n indices below `count`, with the given probabilities or equal ones."""
     if share is None:
         return rng.integers(count, size=n)
-    return np.searchsorted(np.cumsum(share.array)[:-1], rng.random(n), side="right")
+    ends, u = share.array.cumsum()[:-1], rng.random(n)
+    if len(ends) == 1:  # the same, faster
+        return (u >= ends[0]).astype(np.intp)
+    return ends.searchsorted(u, side="right")
 
 
 def ends_for(inner: Sampler, name: str, low: Any, high: Any) -> Box:

@@ -373,8 +373,7 @@ class PeopleDistribution(Distribution):
 
 
 def _at(column: Column, at: NDArray[Any]) -> Column:
-    missing = None if column.missing is None else column.missing[at]
-    return replace(column, values=column.values[at], missing=missing)
+    return column.having(column.values[at], None if column.missing is None else column.missing[at])
 
 
 def _where(which: NDArray[np.bool_], one: Column, other: Column) -> Column:
@@ -382,7 +381,7 @@ def _where(which: NDArray[np.bool_], one: Column, other: Column) -> Column:
     missing = other.missing
     if one.missing is not None and other.missing is not None:
         missing = np.where(which, one.missing, other.missing)
-    return replace(other, values=np.where(which, one.values, other.values), missing=missing)
+    return other.having(np.where(which, one.values, other.values), missing)
 
 
 def _shuffled(counts: NDArray[Any], rng: Rng) -> NDArray[np.intp]:

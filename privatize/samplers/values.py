@@ -197,6 +197,9 @@ def _zone(tz: str) -> Any:
         raise SamplerError(f"dates(): tz={tz!r} is not a time zone such as 'Europe/Berlin'.") from None
 
 
+_EARLIEST, _LATEST = np.datetime64("1678-01-01"), np.datetime64("2262-01-01")  # what nanoseconds can count
+
+
 @kind("dates", immutable=True)
 class _Dates(Distribution):
     start: Any
@@ -205,12 +208,12 @@ class _Dates(Distribution):
     unit: str
 
     def draw(self, n: int, rng: Rng) -> Any:
-        span = int((self.end - self.start).astype(np.int64))
-        return self.start + rng.integers(0, span, n, endpoint=True).astype(f"m8[{self.unit}]")
+        span = self.end - self.start
+        return self.start + rng.integers(0, span.astype(np.int64), n, endpoint=True).view(span.dtype)
 
     def column(self, n: int, rng: Rng) -> Column:
-        early, late = np.datetime64("1678-01-01"), np.datetime64("2262-01-01")
-        return Column(self.draw(n, rng), zone=self.tz, wide=self.start < early or self.end > late)
+        wide = bool(self.start < _EARLIEST or self.end > _LATEST)
+        return Column(self.draw(n, rng), zone=self.tz, wide=wide)
 
     def _support(self) -> Any:
         return self.start, self.end

@@ -397,3 +397,18 @@ def test_no_record_has_an_effect_on_how_others_are_converted(values, other, at, 
 def test_every_other_case_is_left_to_the_general_conversion(data, drawn, support):
     """Other data would be converted by code that is right for float64 only."""
     assert clipping.convert_floats(data, drawn, support) is None
+
+
+class Text(str):
+    """A string of another class, which P does not draw."""
+
+
+@pytest.mark.parametrize("others", [[], [1], [Text("F")], [["F"]], [float("nan")], [True]], ids=repr)
+def test_strings_are_looked_up_alone_as_they_are_beside_values_of_other_types(others):
+    """One private record of another type would change how all others are converted."""
+    values = ["F", None, "x", "M", "", *others]
+    support = OneOf(("F", "M"), unknown="M")
+    assert clipping.convert_choices(values, support) == ["F", "M", "M", "M", "M", *["M" for _ in others]]
+    assert clipping.convert_choices(values, Maybe(support))[:5] == ["F", None, "M", "M", "M"]
+    assert clipping.codes(values, ["F", "M"])[:5] == [0, -1, -1, 1, -1]
+    assert clipping.absent_in(clipping.objects(values))[:5].tolist() == [False, True, False, False, False]

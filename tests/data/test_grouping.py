@@ -104,6 +104,20 @@ def test_a_missing_value_changes_no_other_row():
     assert sum(changed) == 1
 
 
+@pytest.mark.parametrize("odd", [None, 7, 0.5, b"a", ("a",), dt.date(2020, 1, 1)], ids=repr)
+def test_a_value_of_another_type_changes_no_other_row(odd):
+    """One person with a number among strings would change the rows, or the identifier, of everybody."""
+    unit, texts = Unit("id", most=2), visits().assign(kind="a").astype({"id": object, "kind": object})
+    before = as_lists(group(texts, unit, KEY))
+    mixed = texts.copy()
+    mixed.at[5, "kind"] = odd
+    changed = [one != other for one, other in zip(as_lists(group(mixed, unit, KEY)), before, strict=True)]
+    assert sum(changed) <= 1
+    more = pd.concat([texts, texts[:1].assign(id=pd.Series([odd], dtype=object))], ignore_index=True)
+    found = as_lists(group(more, unit, KEY, persons=sorted(set(texts["id"]))))
+    assert found == before
+
+
 def test_dtypes_of_a_column_do_not_matter():
     """Integers beyond 2**53 become other floats as soon as one of them is missing."""
     n = 60

@@ -247,3 +247,23 @@ def test_a_list_is_converted_as_the_same_array_is(values, drawn, support):
     as_list = convert(values, drawn, support)
     assert as_list == as_array.tolist()
     assert type(as_list) is list
+
+
+def test_records_of_a_list_are_copied_whatever_is_in_them():
+    """A function that changes its records would change the private ones, or those of the neighbour."""
+    once, shared = {"x": [1]}, {"x": 1}
+    for data in (
+        [{"x": 1, "day": dt.date(2020, 1, 1)}, {"x": 2.5, "day": None}],
+        [once, {"x": [2]}],
+        [shared, shared],
+        [{("a", 1): 1}, {("b", 2): 2}],
+    ):
+        found = records.copy(data)
+        assert found == data
+        assert [id(record) for record in found] != [id(record) for record in data]
+        assert (found[0] is found[1]) == (data[0] is data[1])
+        assert all(
+            one["x"] is not other["x"] for one, other in zip(found, data, strict=True) if data[0] is once
+        )
+        found[0]["new"] = 1
+        assert "new" not in data[0]

@@ -9,6 +9,7 @@ import pytest
 from privatize import privatize, samplers
 from privatize.data import columns, frames, pandas_frames, records
 from privatize.data.support import Maybe, OneOf
+from privatize.data.tabular import Tabular
 from privatize.errors import DataError, PrivatizeError
 from tests.cases import for_each
 from tests.data.drawn_frames import (
@@ -553,6 +554,48 @@ def test_drawn_frames_are_the_same_without_pandas_private_constructor(called, mo
         return [*drawn, *records.pair(drawn[2], 0, 5), records.convert(drawn[2], drawn[1], P.support)]
 
     assert_the_same_without_it(make, monkeypatch)
+
+
+def by_columns(drawn, position, n):
+    """Return a pair of neighbours that is made column by column."""
+    return Tabular.pair(pandas_frames.ADAPTERS["DataFrame"], drawn, position, n)
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_neighbours_are_the_same_block_by_block_and_column_by_column(name):
+    """A record in other columns, or another layout than private data has, would make gaps meaningless."""
+    data = PARTS[name]
+    for drawn in (data, records.fresh(data), data.copy(), data.iloc[::-1], data.iloc[:, ::-1]):
+        before = drawn.copy(deep=True)
+        found = records.pair(drawn, 1, 2)
+        for one, other in zip(found, by_columns(drawn, 1, 2), strict=True):
+            pd.testing.assert_frame_equal(one, other, check_exact=True)
+            assert visible(one) == visible(other)
+        for made, other in (found, found[::-1]):
+            kept = other.copy(deep=True)
+            for at in range(made.shape[1]):
+                made.isetitem(at, made.iloc[::-1, at].array)
+            for own in pandas_frames.inside_blocks(made):
+                with contextlib.suppress(ValueError, TypeError):
+                    own[...] = own[..., :1]
+            pd.testing.assert_frame_equal(other, kept)
+        pd.testing.assert_frame_equal(drawn, before)
+
+
+def test_neighbours_are_made_block_by_block_only_from_frames_with_the_layout_of_private_data():
+    """A frame in another layout would be passed on as it is, and a function may round differently on it."""
+    drawn = samplers.table({k: COLUMNS[k] for k in ("age", "pay", "sex", "day", "ok")}).draw(
+        9, np.random.default_rng(1)
+    )
+    assert pandas_frames.is_laid_out(drawn)
+    named, marked = drawn.rename_axis("row"), drawn.copy()
+    marked.attrs = {"secret": 1}
+    by_rows = pd.DataFrame(np.ones((9, 2)), copy=False)
+    in_two_blocks = pd.DataFrame({"a": np.ones(9)})
+    in_two_blocks["b"] = 2.0
+    for odd in (named, marked, by_rows, in_two_blocks, drawn.iloc[::2], drawn["pay"]):
+        assert not pandas_frames.is_laid_out(odd)
+    assert not pandas_frames.is_laid_out(drawn.set_flags(allows_duplicate_labels=False))
 
 
 def write_labels(labels, value):

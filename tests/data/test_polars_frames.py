@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privatize import samplers
-from privatize.data import columns, records
+from privatize.data import columns, frames, records
 from privatize.errors import DataError
 from tests.cases import for_each
 from tests.data.drawn_frames import pl
@@ -113,3 +113,12 @@ class TestPolars:
             tmp_path,
         )
         assert set(seen) == {seen[-1]}
+
+
+def test_days_without_a_value_are_missing():
+    """A day that a function of P left out would be drawn as one long ago."""
+    days = np.array(["2020-02-29", "NaT", "1969-12-31"], dtype="M8[D]")
+    for own in (days, days[::2]):
+        made = frames.make("polars", {"day": columns.Column(own)})
+        assert made["day"].dtype == pl.Date
+        assert made["day"].to_list() == own.tolist()
