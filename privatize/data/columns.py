@@ -151,13 +151,17 @@ def values_of(column: Any) -> tuple[Array, Array | None]:
         column = column.cast(dtype.value_type)
     series = narwhals(column)
     if not numeric:
-        listed = series.to_list()
-        if any(issubclass(kind, np.generic) for kind in set(map(type, listed))):
-            listed = [v.item() if isinstance(v, np.generic) else v for v in listed]
-        return objects(listed), None
+        return objects(_without_scalars(series.to_list())), None
     missing = series.is_null().to_numpy()
     filled = series.fill_null(False if kind == "bool" else 0) if missing.any() else series
     return filled.to_numpy().astype(numpy_dtype(column)), missing
+
+
+def _without_scalars(listed: list[Any]) -> list[Any]:
+    """Return a list with Python's values in place of numpy's."""
+    if any(issubclass(kind, np.generic) for kind in set(map(type, listed))):
+        return [value.item() if isinstance(value, np.generic) else value for value in listed]
+    return listed
 
 
 def array_of_column(column: Any) -> Any:

@@ -246,10 +246,9 @@ class PandasFrames(Tabular):
             # pandas infers the dtype of drawn columns; rows that are taken keep their dtype.
             return pd.Series(parts[0], index, None if index is None else parts[0].dtype, names[0], copy=True)
         head = heads(tuple(names)) if isinstance(names, list) else names
-        if all(type(part) is np.ndarray for part in parts):
-            dtypes = {part.dtype for part in parts}
-            if len(dtypes) == 1 and dtypes <= NUMPY_KINDS.keys():  # in one array: faster to make and to use
-                return pd.DataFrame(np.array(parts).T, index, head, copy=False)
+        kinds = {part.dtype if type(part) is np.ndarray else None for part in parts}
+        if len(kinds) == 1 and kinds <= NUMPY_KINDS.keys():  # in one array: faster to make and to use
+            return pd.DataFrame(np.array(parts).T, index, head, copy=False)
         if index is None and is_final(parts):
             index = pd.RangeIndex(len(parts[0]))
         # Both ways copy into one block for each of numpy's dtypes, in C order; the first is faster.
