@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -17,7 +18,9 @@ from privatize.calibration.evaluators.unchanged import Options, Unchanged
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.neighbours import Pair
 from privatize.calibration.norms import Norm, Vector
+from privatize.data.container import find
 from privatize.data.persons import as_passed
+from privatize.data.tabular import Tabular
 from privatize.errors import NotReproducibleError, OutputError
 from privatize.execution.job import CauseKind, Span, SpanResult
 from privatize.outputs.containers import Tuple
@@ -160,6 +163,7 @@ class JointEvaluator(Evaluator):
     _options: Options | None = field(default=None, init=False)
     _plan: list[Any] = field(default_factory=list, init=False)
     _size: int = field(default=0, init=False)
+    _floats: bool = field(default=False, init=False)  # whether each function returns one float
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -237,16 +241,31 @@ class JointEvaluator(Evaluator):
             known[index] = np.append(self.norm.step, self._seconds)
         return found
 
-    def evaluated(self, data: Any, rng: rng_guard, reseed: bool = True) -> Vector:
+    def both(self, pair: Pair, rng: rng_guard, reseed: bool = True) -> tuple[Any, Any]:
+        """Evaluate every function on both neighbours, and return flat outputs."""
+        one, other = self.pairs.neighbours(*pair)
+        # What is made of frames shares nothing with them, so that a pair can be made again.
+        kept = isinstance(find(pair[0]), Tabular)
+        again = [partial(self._neighbour, pair, at) if kept else None for at in range(2)]
+        return self.evaluated(one, rng, reseed, again[0]), self.evaluated(other, rng, reseed, again[1])
+
+    measured = both
+
+    def _neighbour(self, pair: Pair, at: int) -> Any:
+        return self.pairs.neighbours(*pair)[at]
+
+    def evaluated(
+        self, data: Any, rng: rng_guard, reseed: bool = True, again: Callable[[], Any] | None = None
+    ) -> Vector:
         """Evaluate every function on one dataset: all on the same copy, unless one of them changes it."""
         if self._options is None:  # outside of a block
             try:
                 self._options = Options()
-                return self.evaluated(data, rng, reseed)
+                return self.evaluated(data, rng, reseed, again)
             finally:
                 self._options = None
         data = as_passed(data)  # persons become one flat frame for all functions
-        before = Unchanged(data)
+        before = Unchanged(data, again)
         if self.structure is not None and not self._watching and before.comparable:
             try:
                 found = self._together(data, before, rng, reseed)
@@ -261,6 +280,8 @@ class JointEvaluator(Evaluator):
     def _together(self, data: Any, before: Unchanged, rng: rng_guard, reseed: bool) -> Vector:
         """Evaluate every function on the same data, but special ones by themselves."""
         self._lay_out()
+        if self._floats and not (reseed or self.function.timed or self._special):
+            return self._numbers(data)
         found, special, usual = np.empty(self._size), self._special, not (reseed or self.function.timed)
         for at, (function, node, place, number) in enumerate(self._plan):
             self._at = at
@@ -278,6 +299,21 @@ class JointEvaluator(Evaluator):
             else:
                 found[place] = flattened(value, node, number=True)
         return found
+
+    def _numbers(self, data: Any) -> Vector:
+        """Evaluate functions that return one float each, none of which is special: the usual case, faster."""
+        found: list[Any] = []
+        try:
+            for function in self.function.functions:
+                value = function(data)
+                kind = type(value)
+                if kind is not np.float64 and kind is not float:
+                    value = flattened(value, self._plan[len(found)][1], number=True)
+                found.append(value)
+        except BaseException:
+            self._at = len(found)
+            raise
+        return np.array(found, dtype=np.float64)
 
     def _watched(self, before: Unchanged, rng: rng_guard) -> Vector:
         """Evaluate every function by itself, and note which ones change what others find.
@@ -362,6 +398,7 @@ class JointEvaluator(Evaluator):
         floats = [number and not node.integers()[0] for node, number in zip(nodes, numbers, strict=True)]
         self._size = sum(node.size for node in nodes)
         self._plan = list(zip(self.function.functions, nodes, at, floats, strict=True))
+        self._floats = all(floats)
 
     # -- failures --
 
