@@ -28,7 +28,7 @@ Context = Callable[[], contextlib.AbstractContextManager[object]]
 # Gaps beyond this count as infinite: floats run out of digits there.
 LARGEST = 1e300
 # Blocks with fewer pairs are reseeded before every evaluation: checking for use would cost as much.
-_FEW = 16
+_FEW = 2
 ANSWERS = 64
 """Of how many pairs the answers are kept, to show how far they are spread."""
 MOST_NUMBERS = 10_000
