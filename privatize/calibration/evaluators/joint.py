@@ -16,7 +16,7 @@ import numpy as np
 from privatize.calibration.evaluators.base import LARGEST, Evaluator, Function, flattened
 from privatize.calibration.evaluators.unchanged import Options, Unchanged
 from privatize.calibration.global_rng import rng_guard
-from privatize.calibration.neighbours import Pair
+from privatize.calibration.neighbours import NeighbourSampler, Pair
 from privatize.calibration.norms import Norm, Vector
 from privatize.data.container import find
 from privatize.data.persons import as_passed
@@ -246,13 +246,10 @@ class JointEvaluator(Evaluator):
         one, other = self.pairs.neighbours(*pair)
         # What is made of frames shares nothing with them, so that a pair can be made again.
         kept = isinstance(find(pair[0]), Tabular)
-        again = [partial(self._neighbour, pair, at) if kept else None for at in range(2)]
+        again = [partial(_neighbour, self.pairs, pair, at) if kept else None for at in range(2)]
         return self.evaluated(one, rng, reseed, again[0]), self.evaluated(other, rng, reseed, again[1])
 
     measured = both
-
-    def _neighbour(self, pair: Pair, at: int) -> Any:
-        return self.pairs.neighbours(*pair)[at]
 
     def evaluated(
         self, data: Any, rng: rng_guard, reseed: bool = True, again: Callable[[], Any] | None = None
@@ -281,7 +278,7 @@ class JointEvaluator(Evaluator):
         """Evaluate every function on the same data, but special ones by themselves."""
         self._lay_out()
         if self._floats and not (reseed or self.function.timed or self._special):
-            return self._numbers(data)
+            return _numbers(self, data)
         found, special, usual = np.empty(self._size), self._special, not (reseed or self.function.timed)
         for at, (function, node, place, number) in enumerate(self._plan):
             self._at = at
@@ -292,28 +289,13 @@ class JointEvaluator(Evaluator):
             else:
                 if reseed:
                     rng.reseed()
-                value = self._clocked(at, data)
+                value = _clocked(self, at, data)
             kind = type(value)
             if number and (kind is np.float64 or kind is float):
                 found[place] = value  # the usual case, faster
             else:
                 found[place] = flattened(value, node, number=True)
         return found
-
-    def _numbers(self, data: Any) -> Vector:
-        """Evaluate functions that return one float each, none of which is special: the usual case, faster."""
-        found: list[Any] = []
-        try:
-            for function in self.function.functions:
-                value = function(data)
-                kind = type(value)
-                if kind is not np.float64 and kind is not float:
-                    value = flattened(value, self._plan[len(found)][1], number=True)
-                found.append(value)
-        except BaseException:
-            self._at = len(found)
-            raise
-        return np.array(found, dtype=np.float64)
 
     def _watched(self, before: Unchanged, rng: rng_guard) -> Vector:
         """Evaluate every function by itself, and note which ones change what others find.
@@ -330,7 +312,7 @@ class JointEvaluator(Evaluator):
             untouched = Unchanged(own)
             rng.reseed()
             try:
-                value = self._clocked(at, own)
+                value = _clocked(self, at, own)
             finally:
                 self._note(at, untouched, rng)
             try:
@@ -359,7 +341,7 @@ class JointEvaluator(Evaluator):
         self._look_around(rng, reseed, options=at in self._setting)
         rng.reseed()
         try:
-            return self._clocked(at, own)
+            return _clocked(self, at, own)
         finally:
             rng.reseed()
             if at in self._setting and self._options is not None:
@@ -380,12 +362,6 @@ class JointEvaluator(Evaluator):
             value = flattened(self.function.functions[at](as_passed(data)), node, number=True)
             found.append(np.atleast_1d(value))
         return found[0], found[1]
-
-    def _clocked(self, at: int, data: Any) -> Any:
-        began = time.perf_counter()
-        found = self.function.functions[at](data)
-        self._seconds[at] += time.perf_counter() - began
-        return found
 
     def _lay_out(self) -> None:
         """Note where in the vector each function's numbers are."""
@@ -424,3 +400,31 @@ class JointEvaluator(Evaluator):
         """Note which function has made a pair infinite, if it is the first one, and return infinity."""
         at = self.norm.worst if kind == "not_finite" else self._at
         return super().note(index, kind, f"{self.function.labels[at]}: {what}")
+
+
+def _neighbour(pairs: NeighbourSampler, pair: Pair, at: int) -> Any:
+    return pairs.neighbours(*pair)[at]
+
+
+def _numbers(evaluator: JointEvaluator, data: Any) -> Vector:
+    """Evaluate functions that return one float each, none of which is special: the usual case, faster."""
+    found: list[Any] = []
+    try:
+        for function in evaluator.function.functions:
+            value = function(data)
+            kind = type(value)
+            if kind is not np.float64 and kind is not float:
+                value = flattened(value, evaluator._plan[len(found)][1], number=True)
+            found.append(value)
+    except BaseException:
+        evaluator._at = len(found)
+        raise
+    return np.array(found, dtype=np.float64)
+
+
+def _clocked(evaluator: JointEvaluator, at: int, data: Any) -> Any:
+    """Evaluate a function, and note how long it takes."""
+    began = time.perf_counter()
+    found = evaluator.function.functions[at](data)
+    evaluator._seconds[at] += time.perf_counter() - began
+    return found

@@ -87,7 +87,7 @@ class _State:
     def _read_pandas(self, data: Any) -> None:
         """Add the state of a frame, a series, or an array of one of its columns."""
         if hasattr(data, "attrs"):
-            axes = (data.index,) if data.ndim == 1 else (data.index, data.columns)
+            axes = [data.index] if data.ndim == 1 else [data.index, data.columns]
             self.objects += axes
             self.values += [tuple(axis.names) for axis in axes]
             self.values.append([data.name] if data.ndim == 1 else list(axes[1]))
