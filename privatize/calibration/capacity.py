@@ -20,6 +20,7 @@ _DRAWN = 100  # records whose size is measured
 # Two neighbours, twice as much while records are drawn and copied (measured), and the data itself.
 _COPIES = 5
 _UNKNOWN = 2**46  # 64 TiB, more than any process has: used if no limit is known
+_LITTLE = 2**24  # bytes that are not checked: this process has more than that, and looking up limits is slow
 
 
 def footprint(sampler: Any, n: int, rng: np.random.Generator) -> int:
@@ -106,8 +107,7 @@ def check(what: str, n: int, size: int, copies: int = _COPIES) -> None:
     CalibrationError
         With how much they need and how much there is.
     """
-    have = limit()
-    if copies * size > have:
+    if copies * size > _LITTLE and copies * size > (have := limit()):
         raise CalibrationError(f"""{what} n={n} records, which take about {_shown(size)}, and
             {_shown(copies * size)} with the copies that are made of them; this process may have
             {_shown(have)}. Take a smaller n, a P with fewer or narrower columns, or more memory. A sum or
@@ -123,8 +123,8 @@ def fewer(workers: Any, timeout: float | None, size: int) -> Any:
         If more processes were asked for than fit.
     """
     count = workers if isinstance(workers, int) else (os.cpu_count() or 1) if workers is None else 1
-    have = limit()
-    if count <= 1 or _COPIES * size * count <= have:
+    needed = _COPIES * size * count
+    if count <= 1 or needed <= _LITTLE or needed <= (have := limit()):
         return workers
     fit = max(1, have // (_COPIES * size))
     if workers is None:

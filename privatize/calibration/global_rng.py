@@ -144,10 +144,13 @@ class rng_guard:  # noqa: N801 - it is used like a function
         return "torch" in sys.modules or self.used()
 
     def _peek(self) -> tuple[Any, ...]:
-        """Return the states of the generators; of numpy's, the next 128 bits, which this uses up."""
+        """Return what the generators would draw next, which this uses up: their states are slow to read.
+
+        A normal deviate comes first, because both of Python's and numpy's generators may have one cached.
+        """
         exchanged = mtrand.get_bit_generator() is not self._bits
-        bits = None if exchanged else self._bits.random_raw(4).tolist()
-        return random.getstate(), bits, _has_cached_normal(), _torch_state()
+        bits = None if exchanged else (np.random.standard_normal(), self._bits.random_raw(4).tolist())  # noqa: NPY002
+        return random.gauss(0.0, 1.0), random.getrandbits(128), bits, _torch_state()
 
     def restore(self) -> None:
         """Put back what was there before; once, however often it is called."""

@@ -25,6 +25,8 @@ Stack = tuple[NDArray[Any], ...]  # datasets, or columns of them, with one more 
 TURN = 4  # pairs of a block, if several P take turns
 _AT_ONCE, _TOGETHER = 16, 2**14  # if there is only one of them; records that are drawn at once then
 CHUNK = 2**18  # numbers that are drawn at once
+_PIECE = 64  # pairs that are drawn at once, if they are not stacked
+_EVERY, _MARKS = 4, 2**12  # whose places in streams are remembered, to draw again from there, and how many
 _AHEAD = 16  # blocks whose streams are made together, which takes half the time of making each when needed
 _LARGEST_DATASET = 10**6  # records of the datasets that a sum over records is compared on, at most
 
@@ -75,10 +77,11 @@ class NeighbourSampler:
         self._buffers: tuple[NDArray[Any], NDArray[Any]] | None = None
         self._next: tuple[int, np.random.Generator, NDArray[np.int64]] | None = None
         self._prepared: dict[int, tuple[np.random.Generator, NDArray[np.int64]]] = {}
+        self._marks: dict[int, Any] = {}  # by the index of a pair: the state of its generator before it
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy, for example in another process, must have streams and memory of its own.
-        return vars(self) | {"_buffers": None, "_next": None, "_rest": None, "_prepared": {}}
+        return vars(self) | {"_buffers": None, "_next": None, "_rest": None, "_prepared": {}, "_marks": {}}
 
     # -- records --
 
@@ -140,11 +143,20 @@ class NeighbourSampler:
             at = index - offset
             self._turn(block)
             rng, positions = self._prepared.pop(block) if block in self._prepared else self._streams(block)
-        for _ in self._datasets(rng, index - at):  # the pairs in between are drawn and dropped
+        near = next((mark for mark in range(index, at, -1) if mark in self._marks), None)
+        if near is not None:
+            at, rng.bit_generator.state = near, self._marks[near]
+        for _ in self._datasets(rng, at, index - at):  # the pairs in between are drawn and dropped
             pass
         return rng, positions[offset - self.block :]
 
-    def _datasets(self, rng: np.random.Generator, count: int) -> Iterator[Any]:
+    def _mark(self, at: int, rng: np.random.Generator) -> None:
+        """Remember the state of a generator before a pair; a sampler that spawns others has more state."""
+        bits: Any = rng.bit_generator
+        if len(self._marks) < _MARKS and not self.turns and not bits.seed_seq.n_children_spawned:
+            self._marks[at] = bits.state
+
+    def _datasets(self, rng: np.random.Generator, at: int, count: int) -> Iterator[Any]:
         """Return the records of pairs, one after the other; no two pairs share memory."""
         if self.turns and self.streamable and self.block * (self.n + 1) <= _TOGETHER:
             # All of a block at once, since a changed P need not be streamable.
@@ -153,18 +165,26 @@ class NeighbourSampler:
                 self._rest = iter(drawn.reshape(self.block, self.n + 1, *drawn.shape[1:]))
             return itertools.islice(self._rest, count)
         if self.turns or not self.streamable or count == 1:
-            return (self.draw(rng) for _ in range(count))
-        return itertools.chain.from_iterable(self._chunks(rng, count))
+            return self._each(rng, at, count)
+        return itertools.chain.from_iterable(self._chunks(rng, at, count))
 
-    def _chunks(self, rng: np.random.Generator, count: int) -> Iterator[Any]:
+    def _each(self, rng: np.random.Generator, at: int, count: int) -> Iterator[Any]:
+        """Draw the records of pairs, one after the other."""
+        for index in range(at, at + count):
+            if index % _EVERY == 0:
+                self._mark(index, rng)
+            yield self.draw(rng)
+
+    def _chunks(self, rng: np.random.Generator, at: int, count: int) -> Iterator[Any]:
         """Draw the records of many pairs at once, but no more than a few megabytes."""
-        size = 1
-        while count > 0:
-            size = min(size, count)
+        size, stop = 1, at + count
+        while at < stop:
+            size = min(size, stop - at)
+            self._mark(at, rng)
             drawn = self.draw(rng, size * (self.n + 1))
-            count -= size
+            at += size
             yield drawn.reshape(size, self.n + 1, *drawn.shape[1:])
-            size = max(1, CHUNK * size // drawn.size)
+            size = max(1, min(_PIECE, CHUNK * size // drawn.size))
 
     # -- pairs --
 
@@ -174,7 +194,7 @@ class NeighbourSampler:
         At the end it notes where in the stream it stopped, for a span that begins there.
         """
         rng, positions = self._seek(start)
-        datasets = self._datasets(rng, stop - start)
+        datasets = self._datasets(rng, start, stop - start)
         for index, position in zip(range(start, stop), positions.tolist(), strict=False):
             if heartbeat is not None:
                 heartbeat(index)
@@ -198,17 +218,18 @@ class NeighbourSampler:
             if heartbeat is not None:
                 heartbeat(at)
             count = min(max(1, CHUNK // self.width) if self.width else 1, stop - at)
-            stack = self._stack(rng, count)
+            stack = self._stack(rng, at, count)
             self.width = sum(part[0].size for part in stack)
             yield at, stack, positions[at - start : at - start + count]
             at += count
         self._next = (stop, rng, positions[stop - start :])
 
-    def _stack(self, rng: np.random.Generator, count: int) -> Stack:
+    def _stack(self, rng: np.random.Generator, at: int, count: int) -> Stack:
         if self.streamable and not self.turns:
+            self._mark(at, rng)
             drawn = self.draw(rng, count * (self.n + 1))
             return (drawn.reshape(count, self.n + 1, *drawn.shape[1:]),)
-        datasets = [*self._datasets(rng, count)]
+        datasets = [*self._datasets(rng, at, count)]
         self.aligned = isinstance(datasets[0], tuple)
         return stack_of(datasets)
 

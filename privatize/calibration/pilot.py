@@ -211,8 +211,10 @@ def metric_of(structure: Structure, evaluator: Evaluator, index: int) -> Matrix 
     None if the answer is no linear model, or if it was not fitted to the dataset (X, y) as it is: the same
     model is fitted to that of one pair again, and must come out the same.
     """
+    if not isinstance(structure, Model) or structure.released[:1] != ["coef_"]:
+        return None
     drawn = evaluator.pairs.pair_at(index)[0]
-    if not isinstance(structure, Model) or structure.released[:1] != ["coef_"] or not _is_pair(drawn):
+    if not _is_pair(drawn):
         return None
     try:
         table, target = records.head(drawn, evaluator.pairs.n)

@@ -3,6 +3,7 @@
 The functions call the adapter of the frame's library.
 """
 
+import functools
 import hashlib
 from collections.abc import Mapping
 from typing import Any
@@ -135,7 +136,7 @@ def with_values(data: Any, at: int, values: Any, missing: Any = None) -> Any:
 
 def numbers(data: Any) -> list[Any]:
     """Return the columns that hold numbers, as arrays."""
-    found = _columns.arrays(data) if kind(data) == ("frame", "pandas") else []
+    found = _columns.arrays(data) if _of(data).library == "pandas" else []
     if found and all(_columns.is_numpy_number(array.dtype) for array in found):
         return [array for array in found if array.dtype.kind != "b"]
     return [array_of_column(column) for column in columns(data) if kind_of(column) in ("int", "float")]
@@ -175,11 +176,6 @@ def digest(data: Any) -> str:
     return hashlib.sha256(_fixed_parts(data).encode()).hexdigest()
 
 
-def alike(data: Any, seen: Any) -> bool:
-    """Tell whether two frames differ in numbers only."""
-    return kind(data) == kind(seen) and _fixed_parts(data) == _fixed_parts(seen)
-
-
 def _fixed_parts(data: Any) -> str:
     form, library = kind(data) or ("", "")
     found: list[Any] = [(form, library), names(data)]
@@ -190,9 +186,18 @@ def _fixed_parts(data: Any) -> str:
             found.append(narwhals(column).to_list())
             found.append(repr(getattr(column, "dtype", None)))
     if library == "pandas":
-        found += [type(data.index).__name__, repr(data.index.names), data.index.tolist()]
-        found += [str(level.dtype) for level in _columns.levels(data.index)]
+        index, own = data.index, data.index.names
+        found += [type(index).__name__, _no_names() if list(own) == [None] else repr(own), index.tolist()]
+        found += [str(level.dtype) for level in _columns.levels(index)]
         if form == "frame":
             found += [type(data.columns).__name__, repr(data.columns.names)]
     found.append(len(data))
     return repr(found)
+
+
+@functools.cache
+def _no_names() -> str:
+    """Return what pandas shows for the names of an index without any, which takes it a while."""
+    import pandas as pd
+
+    return repr(pd.RangeIndex(0).names)

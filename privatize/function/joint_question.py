@@ -94,6 +94,8 @@ def _straight(part: Question, s0: int) -> Callable[[Any], Any]:
     usual = type(function) is functools.partial and function.func is call and call.args[:1] == (_DATA,)
     if not usual or call.comparable() is None or any(type(each) is Placeholder for each in others):
         return function
+    if len(call.args) == 1:
+        return functools.partial(call.function, **call.kwargs)
     return functools.partial(_filled, call.function, call.args[1:], call.kwargs)
 
 

@@ -282,13 +282,24 @@ def _covariance(seen: PilotPairs, size: Vector) -> Matrix:
     correlations = shares.T @ shares
     np.fill_diagonal(correlations, 1.0)
     correlations = _shrunk(correlations, len(steps))
-    metric = np.eye(d) if seen.metric is None else seen.metric
-    values, vectors = np.linalg.eigh(metric * np.outer(size / size.max(), size / size.max()))
+    metric = (np.eye(d) if seen.metric is None else seen.metric) * np.outer(
+        size / size.max(), size / size.max()
+    )
+    own = np.diag(metric)
+    if np.array_equal(metric, np.diag(own)):  # the default: the same without products of matrices
+        roots = np.sqrt(np.maximum(own, 1e-8 * own.max()))
+        middle = _root(roots[:, None] * correlations * roots)
+        return np.asarray((1 / roots)[:, None] * middle * (1 / roots) * np.outer(size, size))
+    values, vectors = np.linalg.eigh(metric)
     values = np.maximum(values, 1e-8 * values.max())
     root, inverse = ((vectors * each) @ vectors.T for each in (np.sqrt(values), 1 / np.sqrt(values)))
-    inside, turned = np.linalg.eigh(root @ correlations @ root)
-    middle = (turned * np.sqrt(np.maximum(inside, 0.0))) @ turned.T
-    return np.asarray(inverse @ middle @ inverse * np.outer(size, size))
+    return np.asarray(inverse @ _root(root @ correlations @ root) @ inverse * np.outer(size, size))
+
+
+def _root(matrix: Matrix) -> Matrix:
+    """Return the square root of a symmetric matrix without negative eigenvalues."""
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
 
 def _shrunk(correlations: Matrix, count: int) -> Matrix:

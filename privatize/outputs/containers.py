@@ -78,10 +78,16 @@ class Dict(Branch):
         return [_decoded(key) for key in self.encoded]
 
     def parts(self, value: Any, _: Reading, /) -> Sequence[Any]:
-        same = isinstance(value, dict) and len(value) == len(self.keys)
-        if not same or not all(key in value for key in self.keys):
+        keys = self.keys
+        if not isinstance(value, dict) or len(value) != len(keys):
             raise StructureChanged
-        return [value[key] for key in self.keys]
+        # A plain dict has a value for its own keys only, so that they need not be looked up twice.
+        if type(value) is not dict and not all(key in value for key in keys):
+            raise StructureChanged
+        try:
+            return [value[key] for key in keys]
+        except KeyError:
+            raise StructureChanged from None
 
     def assemble(self, items: list[Any], /) -> Any:
         return _DICTS[self.kind](dict(zip(self.keys, items, strict=True)))
@@ -245,10 +251,11 @@ class Frame(Learned):
     def parts(self, value: Any, how: Reading, /) -> Sequence[Any]:
         if how is Reading.STACK or frames.kind(value) != (self.form, self.library):
             raise StructureChanged
-        if self.template is None and how is Reading.LEARN and frames.digest(value) == self.digest:
-            self.template = records.copy(value)
-        elif self.template is None or not frames.alike(value, self.template):
+        learns = self.template is None and how is Reading.LEARN
+        if (self.template is None and not learns) or frames.digest(value) != self.digest:
             raise StructureChanged
+        if learns:
+            self.template = records.copy(value)
         return frames.numbers(value)
 
     def assemble(self, items: list[Any], /) -> Any:

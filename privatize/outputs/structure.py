@@ -113,7 +113,7 @@ class Structure(ABC):
         found: list[tuple[Leaf, Any]] = []
         self.match(value, Reading.LEARN if learn else Reading.KNOWN, found)
         parts = [leaf.numbers(part) for leaf, part in found]
-        if all(type(part) is float for part in parts):
+        if set(map(type, parts)) <= {float}:
             return np.array(parts)
         return np.hstack(parts)
 
@@ -121,7 +121,8 @@ class Structure(ABC):
         """Return the output of a function on a stack of datasets, as one row of numbers for each dataset."""
         found: list[tuple[Leaf, Any]] = []
         self.match(value, Reading.STACK, found)
-        return np.hstack([_stacked(part, (count, *leaf.shape)) for leaf, part in found])
+        rows = [_stacked(part, (count, *leaf.shape)) for leaf, part in found]
+        return rows[0] if len(rows) == 1 else np.hstack(rows)
 
     def rebuild(self, vector: Vector, scale: Scale = None) -> Any:
         """Return an output of this structure that has these numbers.

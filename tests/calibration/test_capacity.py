@@ -26,6 +26,7 @@ def memory(monkeypatch):
 
     def have(size):
         monkeypatch.setattr(capacity, "limit", lambda: size)
+        monkeypatch.setattr(capacity, "_LITTLE", 0)
 
     return have
 

@@ -13,6 +13,7 @@ from privatize import additive, samplers
 from privatize.calibration import streams
 from privatize.calibration.evaluators.choose import evaluator
 from privatize.calibration.neighbours import TURN, NeighbourSampler
+from privatize.data import records
 from privatize.samplers import as_sampler
 from privatize.samplers.base import traits_of
 from tests.cases import for_each
@@ -248,3 +249,43 @@ def test_several_p_take_turns(n):
         assert (again == drawn).all()
     first, second = (pairs.span(at, at + 3) for at in (0, 3))
     assert all((a == b).all() for (a, _), b in zip([*first, *second], entire, strict=False))
+
+
+def spawning(n, rng):
+    """Draw numbers from a generator that the given one spawns, which its state does not show."""
+    return rng.spawn(1)[0].random(n)
+
+
+def half_spawning(n, rng):
+    """Draw numbers from the given generator, and sometimes from one that it spawns."""
+    found = rng.random(n)
+    return found if found[0] < 0.9 else rng.spawn(1)[0].random(n)
+
+
+@for_each(
+    "sampler", [*STREAMABLE, *OTHERS, *map(samplers.from_function, (spawning, half_spawning))], ids=repr
+)
+def test_a_pair_that_is_drawn_again_is_the_same(sampler):
+    """A user's function would be accused of another answer for identical data, which were different data."""
+    pairs = NeighbourSampler(sampler, n=3, seed=2)
+    first = [
+        (records.copy(drawn), position)
+        for start, stop in ((0, 1), (1, 17), (17, 256), (256, 300))
+        for drawn, position in pairs.span(start, stop)
+    ]
+    for index in (255, 3, 64, 70, 69, 299, 0, 12, 13, 190):
+        drawn, position = pairs.pair_at(index)
+        assert records.equal(drawn, first[index][0]), index
+        assert position == first[index][1]
+
+
+def test_a_pair_that_is_drawn_again_costs_few_draws():
+    """Checks at the end of a calibration would draw many of its datasets a second time."""
+    calls = []
+    sampler = samplers.from_function(lambda n, rng: calls.append(n) or rng.random(n))
+    pairs = NeighbourSampler(sampler, n=3, seed=2)
+    for _ in pairs.span(0, 256):
+        pass
+    calls.clear()
+    pairs.pair_at(203)
+    assert len(calls) <= 4

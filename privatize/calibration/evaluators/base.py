@@ -28,7 +28,7 @@ Context = Callable[[], contextlib.AbstractContextManager[object]]
 # Gaps beyond this count as infinite: floats run out of digits there.
 LARGEST = 1e300
 # Blocks with fewer pairs are reseeded before every evaluation: checking for use would cost as much.
-_FEW = 16
+_FEW = 2
 ANSWERS = 64
 """Of how many pairs the answers are kept, to show how far they are spread."""
 MOST_NUMBERS = 10_000
@@ -256,7 +256,7 @@ class Evaluator:
                 self._check_repeats(a, again, rng)
         if not gap <= LARGEST:
             return self.note(index, "not_finite", _NOT_FINITE)
-        if wants_answer(self, index):
+        if index % self.answers_every == 0 and wanted_answers(self, index, index + 1):
             self.answers[index] = np.atleast_1d(a)
         return gap
 
@@ -369,10 +369,12 @@ class PairedEvaluator(Evaluator):
         return found
 
 
-def wants_answer(evaluator: Evaluator, index: int) -> bool:
-    """Tell whether the answer on a pair is kept, to show how far answers are spread."""
-    number, rest = divmod(index, evaluator.answers_every)
-    return not rest and number < evaluator.answers_most and evaluator.known_structure.size <= MOST_NUMBERS
+def wanted_answers(evaluator: Evaluator, start: int, stop: int) -> range:
+    """Return the pairs of a span whose answers are kept, to show how far answers are spread."""
+    every = evaluator.answers_every
+    if evaluator.known_structure.size > MOST_NUMBERS:
+        return range(0)
+    return range(-(-start // every) * every, min(stop, every * evaluator.answers_most), every)
 
 
 def answer(evaluator: Evaluator, index: int) -> Vector:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.calibration.evaluators.base import Evaluator, wants_answer
+from privatize.calibration.evaluators.base import Evaluator, wanted_answers
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.neighbours import Stack
 from privatize.calibration.norms import Vector
@@ -99,9 +99,9 @@ class BatchedEvaluator(Evaluator):
         if self.coordinate_gaps is not None:
             self.coordinate_gaps |= {start + i: step for i, step in enumerate(steps)}
         gaps = self.finite(self.norm.gaps(steps), start)
-        for at in range(count):
-            if wants_answer(self, start + at) and gaps[at] < math.inf:
-                self.answers[start + at] = a[at].copy()
+        for index in wanted_answers(self, start, start + count):
+            if gaps[index - start] < math.inf:
+                self.answers[index] = a[index - start].copy()
         return gaps
 
     def _rows(self, stack: Stack, count: int) -> Vector:

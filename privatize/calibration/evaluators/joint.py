@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -15,9 +16,11 @@ import numpy as np
 from privatize.calibration.evaluators.base import LARGEST, Evaluator, Function, flattened
 from privatize.calibration.evaluators.unchanged import Options, Unchanged
 from privatize.calibration.global_rng import rng_guard
-from privatize.calibration.neighbours import Pair
+from privatize.calibration.neighbours import NeighbourSampler, Pair
 from privatize.calibration.norms import Norm, Vector
+from privatize.data.container import find
 from privatize.data.persons import as_passed
+from privatize.data.tabular import Tabular
 from privatize.errors import NotReproducibleError, OutputError
 from privatize.execution.job import CauseKind, Span, SpanResult
 from privatize.outputs.containers import Tuple
@@ -160,6 +163,7 @@ class JointEvaluator(Evaluator):
     _options: Options | None = field(default=None, init=False)
     _plan: list[Any] = field(default_factory=list, init=False)
     _size: int = field(default=0, init=False)
+    _floats: bool = field(default=False, init=False)  # whether each function returns one float
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -237,16 +241,28 @@ class JointEvaluator(Evaluator):
             known[index] = np.append(self.norm.step, self._seconds)
         return found
 
-    def evaluated(self, data: Any, rng: rng_guard, reseed: bool = True) -> Vector:
+    def both(self, pair: Pair, rng: rng_guard, reseed: bool = True) -> tuple[Any, Any]:
+        """Evaluate every function on both neighbours, and return flat outputs."""
+        one, other = self.pairs.neighbours(*pair)
+        # What is made of frames shares nothing with them, so that a pair can be made again.
+        kept = isinstance(find(pair[0]), Tabular)
+        again = [partial(_neighbour, self.pairs, pair, at) if kept else None for at in range(2)]
+        return self.evaluated(one, rng, reseed, again[0]), self.evaluated(other, rng, reseed, again[1])
+
+    measured = both
+
+    def evaluated(
+        self, data: Any, rng: rng_guard, reseed: bool = True, again: Callable[[], Any] | None = None
+    ) -> Vector:
         """Evaluate every function on one dataset: all on the same copy, unless one of them changes it."""
         if self._options is None:  # outside of a block
             try:
                 self._options = Options()
-                return self.evaluated(data, rng, reseed)
+                return self.evaluated(data, rng, reseed, again)
             finally:
                 self._options = None
         data = as_passed(data)  # persons become one flat frame for all functions
-        before = Unchanged(data)
+        before = Unchanged(data, again)
         if self.structure is not None and not self._watching and before.comparable:
             try:
                 found = self._together(data, before, rng, reseed)
@@ -261,6 +277,8 @@ class JointEvaluator(Evaluator):
     def _together(self, data: Any, before: Unchanged, rng: rng_guard, reseed: bool) -> Vector:
         """Evaluate every function on the same data, but special ones by themselves."""
         self._lay_out()
+        if self._floats and not (reseed or self.function.timed or self._special):
+            return _numbers(self, data)
         found, special, usual = np.empty(self._size), self._special, not (reseed or self.function.timed)
         for at, (function, node, place, number) in enumerate(self._plan):
             self._at = at
@@ -271,7 +289,7 @@ class JointEvaluator(Evaluator):
             else:
                 if reseed:
                     rng.reseed()
-                value = self._clocked(at, data)
+                value = _clocked(self, at, data)
             kind = type(value)
             if number and (kind is np.float64 or kind is float):
                 found[place] = value  # the usual case, faster
@@ -294,7 +312,7 @@ class JointEvaluator(Evaluator):
             untouched = Unchanged(own)
             rng.reseed()
             try:
-                value = self._clocked(at, own)
+                value = _clocked(self, at, own)
             finally:
                 self._note(at, untouched, rng)
             try:
@@ -323,7 +341,7 @@ class JointEvaluator(Evaluator):
         self._look_around(rng, reseed, options=at in self._setting)
         rng.reseed()
         try:
-            return self._clocked(at, own)
+            return _clocked(self, at, own)
         finally:
             rng.reseed()
             if at in self._setting and self._options is not None:
@@ -345,12 +363,6 @@ class JointEvaluator(Evaluator):
             found.append(np.atleast_1d(value))
         return found[0], found[1]
 
-    def _clocked(self, at: int, data: Any) -> Any:
-        began = time.perf_counter()
-        found = self.function.functions[at](data)
-        self._seconds[at] += time.perf_counter() - began
-        return found
-
     def _lay_out(self) -> None:
         """Note where in the vector each function's numbers are."""
         if self._laid is self.structure:
@@ -362,6 +374,7 @@ class JointEvaluator(Evaluator):
         floats = [number and not node.integers()[0] for node, number in zip(nodes, numbers, strict=True)]
         self._size = sum(node.size for node in nodes)
         self._plan = list(zip(self.function.functions, nodes, at, floats, strict=True))
+        self._floats = all(floats)
 
     # -- failures --
 
@@ -387,3 +400,31 @@ class JointEvaluator(Evaluator):
         """Note which function has made a pair infinite, if it is the first one, and return infinity."""
         at = self.norm.worst if kind == "not_finite" else self._at
         return super().note(index, kind, f"{self.function.labels[at]}: {what}")
+
+
+def _neighbour(pairs: NeighbourSampler, pair: Pair, at: int) -> Any:
+    return pairs.neighbours(*pair)[at]
+
+
+def _numbers(evaluator: JointEvaluator, data: Any) -> Vector:
+    """Evaluate functions that return one float each, none of which is special: the usual case, faster."""
+    found: list[Any] = []
+    try:
+        for function in evaluator.function.functions:
+            value = function(data)
+            kind = type(value)
+            if kind is not np.float64 and kind is not float:
+                value = flattened(value, evaluator._plan[len(found)][1], number=True)
+            found.append(value)
+    except BaseException:
+        evaluator._at = len(found)
+        raise
+    return np.array(found, dtype=np.float64)
+
+
+def _clocked(evaluator: JointEvaluator, at: int, data: Any) -> Any:
+    """Evaluate a function, and note how long it takes."""
+    began = time.perf_counter()
+    found = evaluator.function.functions[at](data)
+    evaluator._seconds[at] += time.perf_counter() - began
+    return found

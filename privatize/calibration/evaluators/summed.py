@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.calibration.additive import Rows
-from privatize.calibration.evaluators.base import Evaluator, wants_answer
+from privatize.calibration.evaluators.base import Evaluator, wanted_answers
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.neighbours import RecordSampler
 from privatize.calibration.norms import Vector
@@ -120,8 +120,8 @@ class SummedEvaluator(Evaluator):
 
     def _keep_answers(self, start: int, stop: int, made: Steps) -> None:
         """Keep what is spread as answers are, for some pairs: a sum of n records is √(n/2) times its step."""
-        for index in range(start, stop):
-            if wants_answer(self, index) and made.gaps[index % self.block] < math.inf:
+        for index in wanted_answers(self, start, stop):
+            if made.gaps[index % self.block] < math.inf:
                 self.answers[index] = made.steps[index % self.block] * math.sqrt(self.pairs.n / 2)
 
     def forget_steps(self) -> None:

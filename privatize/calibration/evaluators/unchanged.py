@@ -11,7 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,14 @@ _LARGE = 2**16  # bytes of an array whose copy is compared; those of smaller one
 _INNER = ("_pa_array", "_ndarray", "_data", "_mask")  # what arrays of pandas consist of, beside a dtype
 
 
-class _State(NamedTuple):
+class _State:
     """What is compared: the very same objects, equal values, and large arrays, of which copies are kept."""
 
-    objects: tuple[Any, ...] = ()
-    values: tuple[Any, ...] = ()
-    arrays: tuple[NDArray[Any], ...] = ()
+    def __init__(self, data: Any) -> None:
+        self.objects: list[Any] = []
+        self.values: list[Any] = []
+        self.arrays: list[NDArray[Any]] = []
+        self._read(data)
 
     def same(self, other: _State) -> bool:
         return (
@@ -40,9 +42,81 @@ class _State(NamedTuple):
             and all(map(_equal, self.arrays, other.arrays))
         )
 
+    def _read(self, data: Any) -> None:
+        """Add the state of a dataset, or of a part of one: quickly for the usual ones."""
+        kind = type(data)
+        if kind is np.ndarray:
+            self._read_array(data)
+        elif kind is list:
+            self._read_list(data)
+        elif kind is tuple or kind is dict:
+            self.values.append(tuple(data) if kind is dict else len(data))
+            for part in data.values() if kind is dict else data:
+                self._read(part)
+        elif kind.__module__.partition(".")[0] == "pandas":
+            self._read_pandas(data)
+        else:
+            self.values.append(identity_of(data))
+
+    def _read_array(self, data: NDArray[Any]) -> None:
+        """Add the state of an array, whose cells may be objects."""
+        dtype, layout = data.dtype, (data.shape, data.strides, data.flags.num)
+        if not dtype.hasobject:
+            self.objects.append(dtype)
+            self.values += (data.__array_interface__["data"][0], layout)
+            if data.nbytes < _LARGE:
+                self.values.append(data.tobytes())
+            else:
+                self.arrays.append(data)
+        elif set(map(type, items := data.ravel().tolist())) <= ATOMS:
+            self.objects += items
+            self.values.append(layout)
+        else:
+            self.values.append(identity_of(data))
+
+    def _read_list(self, data: list[Any]) -> None:
+        """Add the state of a list of values, or of records."""
+        kinds = set(map(type, data))
+        inner = list(itertools.chain.from_iterable(map(dict.values, data))) if kinds == {dict} else []
+        if kinds <= ATOMS or (kinds == {dict} and set(map(type, inner)) <= ATOMS):
+            self.objects += (*data, *inner)
+            self.values.append(tuple(map(tuple, data)) if kinds == {dict} else len(data))
+        else:
+            self.values.append(identity_of(data))
+
+    def _read_pandas(self, data: Any) -> None:
+        """Add the state of a frame, a series, or an array of one of its columns."""
+        if hasattr(data, "attrs"):
+            axes = [data.index] if data.ndim == 1 else [data.index, data.columns]
+            self.objects += axes
+            self.values += [tuple(axis.names) for axis in axes]
+            self.values.append([data.name] if data.ndim == 1 else list(axes[1]))
+            self.values += (data.flags.allows_duplicate_labels, tuple(vars(data)))
+            self.values.append(identity_of(data.attrs) if data.attrs else ())
+            for part in columns.arrays(data):
+                self._read(part)
+            return
+        inner = [getattr(data, name) for name in _INNER if hasattr(data, name)]
+        if not inner:
+            self.values.append(identity_of(data))
+            return
+        self.objects.append(data.dtype)
+        for part in inner:
+            if type(part) is np.ndarray:
+                self._read_array(part)
+            else:  # arrays of Arrow cannot change: another one takes the place of the first
+                self.objects.append(part)
+
 
 class Unchanged:
     """A dataset as it was.
+
+    Parameters
+    ----------
+    data : dataset
+        The dataset.
+    again : callable, optional
+        Makes the same dataset once more. Without it a copy is kept; frames are slow to copy.
 
     Examples
     --------
@@ -55,50 +129,24 @@ class Unchanged:
     (False, array([3., 1.]))
     """
 
-    def __init__(self, data: Any) -> None:
-        self._data, state = data, _read(data)
-        self._state = state._replace(arrays=tuple(each.copy() for each in state.arrays))
-        whole = type(data) is np.ndarray and len(state.arrays) == 1
-        self._kept = self._state.arrays[0] if whole else records.copy(data)
-        self.comparable = None not in state.values  # otherwise it has something that cannot be encoded
+    def __init__(self, data: Any, again: Callable[[], Any] | None = None) -> None:
+        self._data, self._state = data, _State(data)
+        self._state.arrays = [each.copy() for each in self._state.arrays]
+        self._again = again
+        if again is None:
+            whole = type(data) is np.ndarray and len(self._state.arrays) == 1
+            self._kept = self._state.arrays[0] if whole else records.copy(data)
+        self.comparable = None not in self._state.values  # otherwise it has what cannot be encoded
 
     def same(self) -> bool:
         """Tell whether it is unchanged; what cannot be compared counts as changed."""
-        return self.comparable and self._state.same(_read(self._data))
+        return self.comparable and self._state.same(_State(self._data))
 
     def copy(self) -> Any:
         """Return a copy of what it was, laid out as datasets of pairs are."""
+        if self._again is not None:
+            self._kept, self._again = self._again(), None
         return records.fresh(records.copy(self._kept))
-
-
-def _read(data: Any) -> _State:
-    """Return the state of a dataset: quickly for the usual ones, else by its fingerprint."""
-    kind = type(data)
-    if kind is np.ndarray and not data.dtype.hasobject:
-        own = (data.__array_interface__["data"][0], data.shape, data.strides, data.flags.num)
-        if data.nbytes < _LARGE:
-            return _State((data.dtype,), (*own, data.tobytes()))
-        return _State((data.dtype,), own, (data,))
-    if kind is list or kind is np.ndarray:
-        items = data if kind is list else data.ravel().tolist()
-        kinds = set(map(type, items))
-        if kinds <= ATOMS:
-            return _State(tuple(items), () if kind is list else (data.shape, data.strides, data.flags.num))
-        if kind is list and kinds == {dict}:
-            values = list(itertools.chain.from_iterable(map(dict.values, items)))
-            if set(map(type, values)) <= ATOMS:
-                return _State((*items, *values), tuple(map(tuple, items)))
-    elif kind is tuple:
-        return _joined([_State((), ((),)), *map(_read, data)])
-    elif kind is dict:
-        return _joined([_State((), (tuple(data),)), *map(_read, data.values())])
-    elif kind.__module__.partition(".")[0] == "pandas":
-        return _read_pandas(data)
-    return _State((), (identity_of(data),))
-
-
-def _joined(parts: list[_State]) -> _State:
-    return _State(*(tuple(itertools.chain.from_iterable(each)) for each in zip(*parts, strict=True)))
 
 
 def _equal(one: NDArray[Any], other: NDArray[Any]) -> bool:
@@ -106,22 +154,6 @@ def _equal(one: NDArray[Any], other: NDArray[Any]) -> bool:
     bits = f"i{next(size for size in (8, 4, 2, 1) if one.itemsize % size == 0)}"
     a, b = (np.ascontiguousarray(each).reshape(-1).view(bits) for each in (one, other))
     return bool(np.array_equal(a, b))
-
-
-def _read_pandas(data: Any) -> _State:
-    """Return the state of a frame, a series, or an array of one of its columns."""
-    if not hasattr(data, "attrs"):
-        inner = [getattr(data, name) for name in _INNER if hasattr(data, name)]
-        if not inner:
-            return _State((), (identity_of(data),))
-        # Arrays of Arrow cannot change: another one takes the place of the first.
-        parts = [_read(each) if type(each) is np.ndarray else _State((each,)) for each in inner]
-        return _joined([_State((data.dtype,)), *parts])
-    named = [data.index] if data.ndim == 1 else [data.index, data.columns]
-    labels = [tuple(axis.names) for axis in named] + ([data.name] if data.ndim == 1 else list(data.columns))
-    own = _State(tuple(named), (tuple(labels), data.flags.allows_duplicate_labels, tuple(vars(data))))
-    extra = _State((), (identity_of(data.attrs),) if data.attrs else ())
-    return _joined([own, extra, *map(_read, columns.arrays(data))])
 
 
 class Options:

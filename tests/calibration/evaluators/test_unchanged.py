@@ -57,3 +57,23 @@ def test_a_change_is_noticed(data, change):
     change(own)
     assert not before.same()
     assert Unchanged(before.copy()).same()
+
+
+def test_a_frame_is_made_again_only_if_it_is_needed():
+    """A catalogue on data frames would take longer, or go on with what one of its members has changed."""
+    made = []
+    data = FRAME.copy()
+    before = Unchanged(data, lambda: made.append(FRAME.copy()) or made[0])
+    assert before.same()
+    data["a"] = 0.0
+    assert not before.same()
+    assert not made
+    own = before.copy()
+    own["a"] = 7.0
+    pd.testing.assert_frame_equal(before.copy(), FRAME)
+    assert len(made) == 1
+
+
+def test_a_series_without_a_name_can_be_compared():
+    """Every member of a catalogue would get a copy of its own, which takes longer."""
+    assert Unchanged(pd.Series([1.0, 2.0])).same()
