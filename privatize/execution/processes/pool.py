@@ -172,6 +172,7 @@ class Pool:
             try:
                 yield from self._run(package, queue, workers, timeout)
             finally:  # also if the caller stops early, or an interrupt comes
+                self._lost = 0
                 for worker in list(self.workers):
                     if worker.span is not None:
                         queue.back(*worker.span)
