@@ -15,8 +15,8 @@ import numpy as np
 from privatize.errors import ExecutionError, SettingsError
 from privatize.execution.clusters.executors import Dask, Futures, Mapped, Ray
 from privatize.execution.job import Job, Refused, Results
-from privatize.execution.packaging.package import pack
-from privatize.execution.processes.pool import Processes, is_warm
+from privatize.execution.packaging.package import Package, pack
+from privatize.execution.processes.pool import Processes, is_warm, pool
 from privatize.execution.span_queue import SpanQueue
 from privatize.planning.numbers import as_float
 
@@ -150,25 +150,37 @@ class Auto:
 
     def run(self, job: Job, queue: SpanQueue) -> Results:
         """Evaluate all spans of the queue."""
-        workers, seen = cores(), 0
+        workers, seen, package = cores(), 0, None
         for found in Inline().run(job, queue):
             yield found
             del found  # likewise
             seen += queue.learned.structure is not None
             if workers < 2 or seen < 2:  # the first one pays for imports and checks
                 continue
-            saved = queue.left * queue.cost * (1 - 1 / workers)
-            if saved <= (_WARM if is_warm() else _START):
-                continue
             try:
-                package = pack(job)
-            except ExecutionError as error:
-                _log.info("evaluating inline, on one core: %s", error)
-                workers = 1
-                continue
-            try:
-                _log.info("%d pairs left, about %.3g s each: on %d cores", queue.left, queue.cost, workers)
-                yield from Processes(workers).run(job, queue, package)
+                package = package or self._package(job, queue, workers)
+                # Pairs are evaluated here until a worker has started and loaded the function.
+                if package is not None and pool().prepare(package, workers):
+                    yield from Processes(workers).run(job, queue, package)
             except Refused as error:
                 _log.warning("evaluating inline, on one core, because a worker refused: %s", error)
                 workers = 1
+            except _NotPackableError as error:
+                _log.info("evaluating inline, on one core: %s", error)
+                workers = 1
+
+    def _package(self, job: Job, queue: SpanQueue, workers: int) -> Package | None:
+        """Return the job for other processes, if they would save enough time."""
+        saved = queue.left * queue.cost * (1 - 1 / workers)
+        if saved <= (_WARM if is_warm() else _START):
+            return None
+        try:
+            package = pack(job)
+        except ExecutionError as error:
+            raise _NotPackableError(str(error)) from error
+        _log.info("%d pairs left, about %.3g s each: on %d cores", queue.left, queue.cost, workers)
+        return package
+
+
+class _NotPackableError(Exception):
+    """A job that cannot be sent to other processes."""

@@ -60,26 +60,62 @@ class SpanQueue:
         self._largest = 0
         self.moved = False  # whether any pairs are evaluated in other processes
 
-    def next(self, workers: int, running: int = 0) -> Span | None:
-        """Return the next span to be evaluated, if there is one and it need not wait for others."""
+    @property
+    def pairs(self) -> int:
+        """How many pairs wait to be given out."""
+        return self.left + sum(stop - start for start, stop in self._again)
+
+    def next(self, workers: int, running: int = 0, after: int | None = None) -> Span | None:
+        """Return the next span to be evaluated, if there is one and it need not wait for others.
+
+        `after` is where the last span of a worker ended, or -1 if it had none: it gets what follows, or the
+        beginning of a stream, since others would have to draw the stream's earlier pairs again.
+        """
         if self.learned.structure is None and running:
             return None
         if self._again:
             return self._again.pop()
         if not self._spans:
             return None
-        start, end = self._spans.pop()
+        at = len(self._spans) - 1 if after is None else self._place(after, running)
+        if at is None:
+            return None
+        start, end = self._spans.pop(at)
         stop = min(start + self._size(workers), end)
         if stop < end:
             # Stop at the end of a stream if it is near, so that no draw is wasted.
             last = stop // self._block * self._block
-            if last <= start and self._undivided(workers):
+            if last <= start and (self._together if after is not None else self._undivided(workers)):
                 last = min((start // self._block + 1) * self._block, end)
             stop = last if last > start else stop
             if stop < end:
-                self._spans.append((stop, end))
+                self._spans.insert(at, (stop, end))
         self.left -= stop - start
         return start, stop
+
+    def _place(self, after: int, running: int) -> int | None:
+        """Return the place of the span for a worker that ended before `after`, or None to leave all alone."""
+        spans, block = self._spans, self._block
+        for at, (start, _) in enumerate(spans):
+            if start == after:
+                return at
+        for at in reversed(range(len(spans))):
+            start, end = spans[at]
+            begin = -(-start // block) * block
+            if begin < end:
+                if begin > start:  # the rest of a stream stays for the worker that has its beginning
+                    spans[at : at + 1] = [(begin, end), (start, begin)]
+                return at
+        if not running or self._largest < 2:
+            return len(spans) - 1
+        # Half of the longest rest, unless drawing up to there takes longer than it saves.
+        at = max(range(len(spans)), key=lambda each: spans[each][1] - spans[each][0])
+        start, end = spans[at]
+        middle = (start + end + 1) // 2
+        if middle == end or middle % block * self._drawing > (end - middle) * self.cost:
+            return None
+        spans[at : at + 1] = [(middle, end), (start, middle)]
+        return at
 
     def _undivided(self, workers: int) -> bool:
         """Tell whether a stream is better left to one worker: another would draw its beginning again."""

@@ -162,7 +162,8 @@ def _packed(
         with contextlib.suppress(ExecutionError):
             more = replace(job, classes=(*job.classes, cls))
             job, package = more, pack(more)
-    return job, package
+    container = type(empty).__module__.partition(".")[0]  # the fork server loads it once for all calls
+    return job, replace(package, libraries=tuple({*package.libraries, container}))
 
 
 @dataclass

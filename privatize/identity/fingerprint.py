@@ -98,6 +98,8 @@ class Reach(NamedTuple):
         not known what they find.
     opaque : set of str
         Classes of the budgets, ledgers, catalogues and sealed data that it can reach.
+    libraries : set of str
+        The installed libraries that code names.
     """
 
     digest: str
@@ -105,6 +107,7 @@ class Reach(NamedTuple):
     owners: set[str]
     lookups: set[str]
     opaque: set[str]
+    libraries: set[str]
 
 
 def reach(value: Any, *, version: str | None = None) -> Reach:
@@ -121,7 +124,7 @@ def reach(value: Any, *, version: str | None = None) -> Reach:
     encoder = Encoder(version, narrow=True)
     digest, met = _encode(encoder, value), encoder.met
     wanted = {name_of(module): wanted_from(encoder, module) for module in met.modules.values()}
-    return Reach(digest, wanted, met.owners, met.lookups, met.opaque)
+    return Reach(digest, wanted, met.owners, met.lookups, met.opaque, met.libraries)
 
 
 def token(value: Any, label: str, *, private: Private | None = None, **options: Any) -> str | None:

@@ -114,6 +114,18 @@ class TestAuto:
                     estimate(function, 2)
 
     @several_cores
+    def test_pairs_are_evaluated_here_while_workers_start(self, monkeypatch):
+        """Everything would wait for workers that import large libraries; a number of them would run here."""
+        monkeypatch.setattr(choose, "_START", 0.0)
+        monkeypatch.setattr(choose, "_WARM", 0.0)
+        asked = []
+        ready = choose.pool().prepare
+        monkeypatch.setattr(choose.pool(), "prepare", lambda *given: asked.append(ready(*given)))
+        assert np.array_equal(estimate(mean, None).gaps, estimate(mean).gaps) and asked
+        asked.clear()
+        assert np.array_equal(estimate(mean, 2).gaps, estimate(mean).gaps) and not asked
+
+    @several_cores
     def test_imports_inside_the_function(self, monkeypatch, caplog):
         """A function that imports what it needs is not left on one core."""
         monkeypatch.setattr(choose, "_START", 0.0)

@@ -27,9 +27,12 @@ class TestSpanQueue:
         structure = data.draw(st.sampled_from([None, describe(0.0)]))
         work = SpanQueue(list(missing), data.draw(st.integers(1, 64)), structure)
         workers = data.draw(st.integers(1, 5))
-        running, done, steps = [], set(), 0
+        running, ended, done, steps = [], [], set(), 0
         while True:
-            while len(running) < workers and (span := work.next(workers, len(running))) is not None:
+            while len(running) < workers:
+                after = data.draw(st.sampled_from([None, -1, *(stop for _, stop in ended[-3:])]))
+                if (span := work.next(workers, len(running), after)) is None:
+                    break
                 assert span[0] < span[1]
                 taken = set(range(*span))
                 assert taken <= wanted - done
@@ -43,6 +46,7 @@ class TestSpanQueue:
                 break
             steps += 1
             span = running.pop(data.draw(st.integers(0, len(running) - 1)))
+            ended.append(span)
             fate = data.draw(st.sampled_from(["found", "found", "found", "back", "lost", "again"]))
             if fate == "found" or steps > 300:
                 cost = data.draw(st.sampled_from([1e-7, 1e-3, 0.2, 5.0]))
@@ -84,3 +88,18 @@ class TestSpanQueue:
             start, stop = span
             assert stop == total or stop % block == 0 or start // block == (stop - 1) // block
             work.learn(SpanResult(start, np.zeros(stop - start), cost * (stop - start), describe(0.0)))
+
+    def test_a_worker_goes_on_with_its_stream(self):
+        """Workers would draw the beginning of each other's streams again, which may take longer than f."""
+        work = SpanQueue([(0, 1000)], 256, describe(0.0), drawing=1e-3)
+        ends, redrawn = {0: -1, 1: -1}, 0
+        while work.left:
+            for worker, after in ends.items():
+                if (span := work.next(2, 1, after)) is None:
+                    continue
+                start, ends[worker] = span
+                redrawn += start % 256 if start != after else 0
+                work.learn(
+                    SpanResult(start, np.zeros(span[1] - start), 5e-3 * (span[1] - start), describe(0.0))
+                )
+        assert redrawn < 1000

@@ -25,12 +25,11 @@ from privatize.errors import ExecutionError
 from privatize.execution.job import Learned, Packable, Refused, Span, SpanResult
 from privatize.execution.packaging.modules import guard, refusing
 from privatize.execution.packaging.pickler import dumps, not_packable
+from privatize.execution.processes.libraries import THREADS
 from privatize.identity.encoder import Unencodable
 from privatize.identity.fingerprint import reach
 from privatize.identity.origin import origin, own_modules
 
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
-"""Environment variables that limit the threads of libraries when they are loaded."""
 _OWN_PATH = list(sys.path)  # before a job changes it
 
 
@@ -48,12 +47,15 @@ class Package:
         Where the job's class is defined: what a worker imports first.
     local : bool
         Whether it is for processes of our own on this machine.
+    libraries : tuple of str
+        The installed libraries that the job names.
     """
 
     name: str
     payload: bytes
     module: str
     local: bool = True
+    libraries: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,8 @@ def pack(job: Packable, *, local: bool = True) -> Package:
         raise not_packable(f"it cannot be pickled ({type(error).__name__}: {error})") from error
     digests = {name: part.digest for name, part in parts.items()}
     payload = pickle.dumps((list(sys.path), digests, inner))
-    return Package(hashlib.sha256(payload).hexdigest(), payload, type(job).__module__, local)
+    libraries = tuple(sorted(set().union(*(part.libraries for part in parts.values()))))
+    return Package(hashlib.sha256(payload).hexdigest(), payload, type(job).__module__, local, libraries)
 
 
 def _wanted(used: list[Any]) -> dict[str, set[str]]:

@@ -13,7 +13,6 @@ import select
 import signal
 import socket
 import sys
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,13 +21,13 @@ from typing import Any, Protocol
 from privatize.execution.job import Refused
 from privatize.execution.packaging.modules import refusing
 from privatize.execution.packaging.package import Package, Unpacked, unpack
+from privatize.execution.processes.libraries import has_threads
 from privatize.execution.processes.worker import settle
 
 if sys.platform != "win32":
     import resource
 READY, THREADED, REFUSED = b"r", b"t", b"x"  # what the template says first
 DONE = b"\x01"  # the first byte of an answer
-_SAFE_THREADS = {"jemalloc_bg_thd"}  # of an allocator, which prepares for forks
 _LINK = 3  # a child's only descriptor, besides those of the null device
 # What changes the file system without writing: the limit on the size of files does not prevent these.
 _CHANGING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -80,7 +79,7 @@ def serve(pipe: Any, limits: Limits, late: bool, safe: bool) -> None:
         except BaseException as error:  # loading runs anybody's code
             pipe.send_bytes(REFUSED + (str(error) if isinstance(error, Refused) else repr(error)).encode())
             os._exit(1)
-        if _has_threads():
+        if has_threads():
             pipe.send_bytes(THREADED)
             os._exit(0)
     gc.collect()
@@ -119,18 +118,6 @@ def _load(package: Package) -> Unpacked:
     with loaded.surroundings.entered(), refusing():
         loaded.job.prepare()
     return loaded
-
-
-def _has_threads() -> bool:
-    """Tell whether this process has threads, besides those that libraries have made safe to fork."""
-    pid = os.fork()  # BLAS ends its threads before a fork
-    if pid == 0:
-        os._exit(0)
-    os.waitpid(pid, 0)
-    if threading.active_count() > 1:
-        return True
-    names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
-    return len([name for name in names if name not in _SAFE_THREADS]) > 1
 
 
 def _fork_all(pipe: Any, load: Any, limits: Limits) -> None:

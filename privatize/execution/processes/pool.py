@@ -37,27 +37,41 @@ _LIKELY = {"SIGKILL": ": out of memory, or somebody killed it", "SIGSEGV": ": a 
 class Worker:
     """One process, as the supervisor sees it."""
 
-    def __init__(self, method: StartMethod, module: str) -> None:
+    def __init__(self, method: StartMethod, package: Package) -> None:
+        self.method = method
         self.pipe, end = method.context.Pipe()
         self.slot = method.context.RawArray("d", 2)
         self.slot[0] = IDLE
         self.job = ""
+        self.begun = self.loading = False
+        self.after = -1  # where its last span of the job ended
         self.span: Span | None = None
         self.first = 0  # bytes in memory after its first task
         self.ended = False
         try:
-            self.process = method.start(work, (end, self.slot), module)
+            self.process = method.start(work, (end, self.slot), package)
         except BaseException:
             self.pipe.close()
             raise
         finally:
             end.close()
 
-    def give(self, package: Package, span: Span, learned: Learned) -> None:
-        """Send it a span, and the job too if it does not have it yet."""
-        message: Message = (package if self.job != package.name else None, span, learned)
-        self.span = span
-        self.job = package.name
+    @property
+    def idle(self) -> bool:
+        """Whether it waits for something to do."""
+        return self.begun and self.span is None and not self.loading
+
+    def load(self, package: Package) -> None:
+        """Have it load a job, which it needs before it gets spans."""
+        self.loading, self.job, self.after = True, package.name, -1
+        self._send(package)
+
+    def give(self, span: Span, learned: Learned) -> None:
+        """Send it a span of its job."""
+        self.span, self.after = span, span[1]
+        self._send((span, learned))
+
+    def _send(self, message: Message) -> None:
         with contextlib.suppress(OSError):  # then it is dead, which `_run` notices
             self.pipe.send_bytes(pickle.dumps(message))
 
@@ -86,6 +100,10 @@ class Worker:
         if self.ended:
             return None
         self.ended = True
+        if self.process.pid is None:
+            self.pipe.close()
+            self.method.abandon(self.process)
+            return None
         if self.process.is_alive() and hasattr(os, "killpg"):  # with all processes that it has started
             with contextlib.suppress(OSError):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -125,6 +143,20 @@ class Pool:
         self._lost = 0  # workers that were lost in a row
         self._unlucky: Counter[Span] = Counter()  # spans whose workers were lost between pairs
 
+    def prepare(self, package: Package, workers: int) -> bool:
+        """Have workers start and load a job meanwhile; tell whether one of them is ready for it."""
+        if not self._turn.acquire(blocking=False):
+            return True  # another thread uses them: `run` waits for its turn
+        try:
+            self._check_open()
+            team = self._team(package, workers)
+            for worker in team:
+                if worker.loading and (worker.pipe.poll() or not worker.process.is_alive()):
+                    self._receive(worker, None, 8 + 2 * workers)
+            return any(worker.idle and worker.job == package.name for worker in team)
+        finally:
+            self._turn.release()
+
     def run(
         self, package: Package, queue: SpanQueue, *, workers: int, timeout: float | None, keep: bool = False
     ) -> Results:
@@ -134,12 +166,13 @@ class Pool:
         """
         with self._turn:
             # An interrupt may have left workers busy with an earlier job.
-            for worker in self._busy():
+            for worker in self._running():
                 self._end(worker)
             self._unlucky.clear()
             try:
                 yield from self._run(package, queue, workers, timeout)
             finally:  # also if the caller stops early, or an interrupt comes
+                self._lost = 0
                 for worker in list(self.workers):
                     if worker.span is not None:
                         queue.back(*worker.span)
@@ -158,17 +191,13 @@ class Pool:
             for worker in busy:
                 responded = worker.pipe in ready or worker.process.sentinel in ready
                 late = timeout is not None and not responded and worker.late(timeout)
-                if not responded and not late:
+                if not worker.begun or not (responded or late):
                     continue
-                answer = worker.receive() if responded else None
                 self._check_open()
-                if answer is not None:
-                    self._lost = 0
-                    yield self._read(worker, queue, *answer)
-                elif found := self._reap(worker, queue, timeout if late else None, 8 + 2 * workers):
+                if found := self._receive(worker, queue, 8 + 2 * workers, timeout if late else None):
                     yield found
 
-    def _busy(self) -> list[Worker]:
+    def _running(self) -> list[Worker]:
         return [worker for worker in self.workers if worker.span is not None]
 
     def _check_open(self) -> None:
@@ -176,49 +205,84 @@ class Pool:
             raise ExecutionError("The program is ending.")
 
     def _fill(self, package: Package, queue: SpanQueue, workers: int) -> list[Worker]:
-        """Give spans to as many workers as there should be, and return those that are busy."""
+        """Give spans to workers that are ready, and return all that are busy, unless there is no work."""
         self._check_open()
-        busy = self._busy()
-        idle: list[Worker] = []
-        if len(busy) < workers:
-            idle = [worker for worker in self.workers if worker.span is None]
-            for worker in idle:
-                if not worker.process.is_alive():  # it died meanwhile
-                    self._end(worker)
-            idle = [worker for worker in idle if not worker.ended]
-        while len(busy) < workers and (span := queue.next(workers, len(busy))) is not None:
-            try:
-                worker = idle.pop() if idle else self._start(package.module)
-            except BaseException:
-                queue.back(*span)
-                raise
-            worker.give(package, span, queue.learned)
-            busy.append(worker)
-        return busy
+        running = len(self._running())
+        team = self._team(package, min(workers, running + queue.pairs))
+        for worker in team:
+            if worker.idle and worker.job == package.name:
+                span = queue.next(workers, running, worker.after)
+                if span is not None:
+                    worker.give(span, queue.learned)
+                    running += 1
+        return [worker for worker in team if not worker.idle] if running or queue.pairs else []
 
-    def _start(self, module: str) -> Worker:
+    def _team(self, package: Package, count: int) -> list[Worker]:
+        """Return so many workers, with those first that are running; start missing ones, and load the job."""
+        for worker in list(self.workers):
+            if worker.ended:
+                continue  # with another one that could not begin
+            if not worker.begun:
+                self._begin(worker)
+            elif worker.idle and not worker.process.is_alive():  # it died meanwhile
+                self._end(worker)
+        while len(self.workers) < count:
+            self._start(package)
+        ready = sorted(self.workers, key=lambda worker: (worker.span is None, not worker.idle))
+        for worker in ready[:count]:
+            if worker.begun and worker.idle and worker.job != package.name:
+                worker.load(package)
+        return ready[:count]
+
+    def _start(self, package: Package) -> None:
         try:
             with _uninterrupted():
-                worker = Worker(self.method, module)
+                self.workers.append(Worker(self.method, package))
         except (OSError, EOFError) as error:
             raise Refused(f"processes cannot be started here ({error})") from error
-        self.workers.append(worker)
-        return worker
 
-    def _read(self, worker: Worker, queue: SpanQueue, reply: Reply, resident: int) -> SpanResult:
-        """Return a worker's result, or raise the error that it reports."""
-        [found] = reply.read()
-        if (found.start, found.start + len(found.gaps)) != worker.span:
-            raise ExecutionError("A worker returned gaps of other pairs than it was sent.")  # never seen
-        worker.span = None
-        queue.learn(found)
+    def _begin(self, worker: Worker) -> None:
+        """Note whether a worker's process has begun; if none can begin, start again without libraries."""
+        try:
+            worker.begun = self.method.begun(worker.process, wait=False)
+        except (OSError, EOFError) as error:
+            for each in list(self.workers):
+                if not each.begun:
+                    self._end(each)
+            if not self.method.without_libraries():
+                raise Refused(f"processes cannot be started here ({error})") from error
+        except BaseException:  # an interrupt: its process may have begun, or not
+            self._end(worker)
+            raise
+
+    def _receive(
+        self, worker: Worker, queue: SpanQueue | None, most: int, late: float | None = None
+    ) -> SpanResult | None:
+        """Return a worker's result, or the pair that it was lost with; raise an error that it reports."""
+        answer = None if late else worker.receive()
+        if answer is None:
+            return self._reap(worker, queue, late, most)
+        reply, resident = answer
         worker.first = worker.first or resident
+        if worker.loading:
+            job, worker.loading, worker.job = worker.job, False, ""
+            if job:  # it is still wanted
+                reply.read()
+                worker.job = job
+            return None
+        [found] = reply.read()
+        if queue is None or (found.start, found.start + len(found.gaps)) != worker.span:
+            raise ExecutionError("A worker returned gaps of other pairs than it was sent.")  # never seen
+        self._lost, worker.span = 0, None
+        queue.learn(found)
         if resident - worker.first > max(_GROWN, machine_memory() // 8):
             _log.info("a worker has grown to %d MB and is replaced", resident >> 20)
             self._end(worker)
         return found
 
-    def _reap(self, worker: Worker, queue: SpanQueue, timeout: float | None, most: int) -> SpanResult | None:
+    def _reap(
+        self, worker: Worker, queue: SpanQueue | None, timeout: float | None, most: int
+    ) -> SpanResult | None:
         """End a lost worker. Return the pair that it was lost with, if any, and put its other pairs back."""
         start, stop = worker.span or (0, 0)
         index = int(worker.slot[0])
@@ -228,6 +292,9 @@ class Pool:
             raise ExecutionError(f"""{self._lost} workers in a row were lost with the pair that they were
                 evaluating, and not one pair was finished between them. The last: {what}. Does the function
                 crash, run out of memory or hang on public data too? Try it on data from the sampler.""")
+        if queue is None or start == stop:
+            _log.warning("a worker was lost when it loaded the function (%s)", what)
+            return None
         if not start <= index < stop:
             _log.warning("a worker was lost between pairs (%s)", what)
             middle = (start + stop) // 2  # in halves, until the pair at fault is found

@@ -55,7 +55,7 @@ class Template:
         """Start the process; tell whether it can fork."""
         try:
             with _uninterrupted():
-                self._launch(pool().method, package.module, limits, late)
+                self._launch(pool().method, package, limits, late)
             self.pipe.send((package.name, package.payload, package.module, package.local))
             said: bytes = self.pipe.recv_bytes()
         except (OSError, EOFError):
@@ -66,11 +66,11 @@ class Template:
                 be: {said[1:].decode()}. Keep that out of its arguments, closure and globals.""")
         return said[:1] == READY
 
-    def _launch(self, method: StartMethod, module: str, limits: Limits, late: bool) -> None:
+    def _launch(self, method: StartMethod, package: Package, limits: Limits, late: bool) -> None:
         _open.append(self)
         self.pipe, end = method.context.Pipe()
         with end:
-            self.process = method.start(serve, (end, limits, late), module)
+            self.process = method.start_now(serve, (end, limits, late), package)
         self.control = socket.socket(fileno=os.dup(self.pipe.fileno()))
 
     def run(self, blocks: Iterator[Block], size: int, lanes: int) -> Iterator[Block]:

@@ -18,9 +18,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from privatize.execution.job import Learned, Reply, Span, SpanResult
-from privatize.execution.packaging.package import THREADS, Package, Unpacked, unpack
+from privatize.execution.packaging.package import Package, Unpacked, unpack
+from privatize.execution.processes import libraries
+from privatize.execution.processes.libraries import THREADS
 
-Message = tuple[Package | None, Span, Learned]  # to a worker; the package only if it is a new one
+Message = Package | tuple[Span, Learned]  # to a worker: a job to load, or a part of it to evaluate
 IDLE = -1.0
 SAFE_PATH = "PYTHONSAFEPATH"
 
@@ -34,6 +36,9 @@ class StartMethod:
 
         named = {"spawn": _with(spawn, get_preparation_data=_preparation)}
         self.server: Any = None
+        self._libraries: set[str] | None = set()  # of the server; None if it cannot load any
+        self._started: list[Any] = []  # processes of the server
+        self._turn = threading.Lock()
         if sys.platform == "win32":  # pragma: no cover
             from multiprocess import popen_spawn_win32 as library
 
@@ -44,28 +49,86 @@ class StartMethod:
 
             self.context, launch = multiprocess.get_context("forkserver"), "_launch"
             self.server = forkserver.ForkServer()
-            connect = self.server.connect_to_new_process
-            named["forkserver"] = _with(forkserver, connect_to_new_process=connect)
+
+            def connect(fds: list[int]) -> tuple[int, int]:
+                found: tuple[int, int] = self.server.connect_to_new_process(fds)
+                return found
+
+            # The number of a process comes when the server has loaded all that it should: see `begun`.
+            changed = {"connect_to_new_process": connect, "read_signed": lambda _: None}
+            named["forkserver"] = _with(forkserver, **changed)
         # A copy of the library's function, whose globals have our preparation and our server.
         theirs = getattr(library.Popen, launch)
         ours = types.FunctionType(theirs.__code__, theirs.__globals__ | named)
         self._popen: Any = type("Popen", (library.Popen,), {launch: ours})
 
-    def start(self, target: Any, args: tuple[Any, ...], preload: str) -> Any:
-        """Start a process; its last argument is the value of `safe_path`.
+    def start(self, target: Any, args: tuple[Any, ...], package: Package) -> Any:
+        """Start a process, which has begun when `begun` says so; its last argument is that of `settle`.
 
-        The first start decides what the server imports.
+        The server has loaded the libraries of its first job. It is replaced when a job needs others, unless
+        some of its processes are alive.
         """
-        if self.server is not None:
-            modules = ["numpy", target.__module__, preload, "cloudpickle", "threadpoolctl"]
-            self.server.set_forkserver_preload(modules)
-        with safe_path() as safe:
-            process: Any = self.context.Process(target=target, args=(*args, safe), daemon=True)
-            # Its start() is not called: it refuses in a daemonic process, and it adds the process to a list.
-            # If the user's program forks a child, that child would end all processes on the list at its exit.
-            process._popen = self._popen(process)
-        process._sentinel = process._popen.sentinel
+        with self._turn:
+            if self.server is not None:
+                self._choose_libraries(set(package.libraries))
+                modules = ["numpy", target.__module__, package.module, "cloudpickle", "threadpoolctl"]
+                # By name: importing it here would import it in the server too early.
+                self.server.set_forkserver_preload([*modules, f"{__package__}.preload"])
+            with safe_path(libraries.described(self._libraries or set())) as safe:
+                process: Any = self.context.Process(target=target, args=(*args, safe), daemon=True)
+                # Its start() is not called: it refuses in a daemonic process, and it adds the process to a
+                # list. If the user's program forks a child, that would end all on the list at its exit.
+                process._popen = self._popen(process)
+            process._sentinel = process._popen.sentinel
+            self._started.append(process)
         return process
+
+    def _choose_libraries(self, wanted: set[str]) -> None:
+        """Have the server load libraries when it starts; end one that lacks some, if nobody needs it."""
+        self._started = [each for each in self._started if not each._closed]
+        if self._started or self._libraries is None or wanted <= self._libraries:
+            return
+        self._libraries |= wanted
+        if self.server._forkserver_pid is not None:
+            with contextlib.suppress(OSError):  # it has ended already
+                os.kill(self.server._forkserver_pid, signal.SIGKILL)
+                self.server._stop()
+            self.server = type(self.server)()
+
+    def begun(self, process: Any, wait: bool = True) -> bool:
+        """Tell whether a process has begun, and wait for that; raise OSError or EOFError if it cannot."""
+        popen = process._popen
+        if popen.pid is None:
+            from multiprocess import connection, forkserver
+
+            if not wait and not connection.wait([popen.sentinel], 0):
+                return False
+            popen.pid = forkserver.read_signed(popen.sentinel)
+        return True
+
+    def start_now(self, target: Any, args: tuple[Any, ...], package: Package) -> Any:
+        """Start a process, and return it when it has begun."""
+        while True:
+            process = self.start(target, args, package)
+            try:
+                self.begun(process)
+            except (OSError, EOFError):
+                self.abandon(process)
+                if not self.without_libraries():
+                    raise
+            else:
+                return process
+
+    def abandon(self, process: Any) -> None:
+        """Give up a process that has not begun: it ends as soon as it begins, because nobody waits for it."""
+        self._started.remove(process)
+        process._popen.close()
+
+    def without_libraries(self) -> bool:
+        """Have the server load no libraries any more; tell whether it did before."""
+        before, self._libraries = self._libraries, None
+        self.server = self.server and type(self.server)()
+        return bool(before)
 
 
 def _with(module: types.ModuleType, **changed: Any) -> types.SimpleNamespace:
@@ -79,22 +142,24 @@ if hasattr(os, "register_at_fork"):  # a forked child needs a lock of its own
 
 
 @contextlib.contextmanager
-def safe_path() -> Iterator[bool]:
-    """Keep the fork server from importing modules from the working folder.
+def safe_path(wanted: str = "") -> Iterator[bool]:
+    """Keep the fork server from importing modules from the working folder, and name those that it should.
 
     It is started as ``python -c``, which looks there first, even if this program does not. Workers get this
     program's own ``sys.path``. The context's value is whether the variable was set before.
     """
+    given = {SAFE_PATH: "1"} | ({libraries.VARIABLE: wanted} if wanted else {})
     with _turn:
-        before = os.environ.get(SAFE_PATH)
-        os.environ[SAFE_PATH] = "1"
+        before = {name: os.environ.get(name) for name in given}
+        os.environ.update(given)
         try:
-            yield before is not None
+            yield before[SAFE_PATH] is not None
         finally:
-            if before is None:
-                del os.environ[SAFE_PATH]
-            else:
-                os.environ[SAFE_PATH] = before
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
 
 
 def _preparation(name: str) -> dict[str, Any]:
@@ -155,13 +220,14 @@ def work(pipe: Any, slot: Any, safe: bool) -> None:
 
 
 def _reply(jobs: list[Unpacked], message: bytes, heartbeat: Any) -> Reply:
-    """Evaluate the span of a message, and return the answer."""
-    package, span, learned = pickle.loads(message)  # noqa: S301 - from the parent
+    """Load the job of a message, or evaluate its span, and return the answer."""
+    sent: Message = pickle.loads(message)  # noqa: S301 - from the parent
 
     def evaluate() -> list[SpanResult]:
-        if package is not None:
-            jobs[:] = [unpack(package)]
-        return [jobs[0].evaluate(span, learned, heartbeat)]
+        if isinstance(sent, Package):
+            jobs[:] = [unpack(sent)]
+            return []
+        return [jobs[0].evaluate(*sent, heartbeat)]
 
     return Reply.to(evaluate)
 

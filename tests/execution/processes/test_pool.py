@@ -2,8 +2,10 @@
 
 import contextlib
 import ctypes
+import hashlib
 import logging
 import os
+import pickle
 import resource
 import signal
 import subprocess
@@ -644,3 +646,43 @@ def test_workers_that_an_interrupted_run_left_busy():
     found = estimate(raises, 2)
     assert np.array_equal(found.gaps, estimate(raises, "inline").gaps)
     assert left.ended and left not in processes.pool().workers
+
+
+def test_workers_that_have_not_begun():
+    """Ctrl-C while workers start would wait for them, leave them behind, or kill another process."""
+    made = processes.Pool()
+    package = processes.Package("0" * 64, b"", processes.__name__)
+    assert not made.prepare(package, 2)  # the server needs longer to start
+    assert [worker.process.pid for worker in made.workers] == [None, None]
+    server = made.method.server._forkserver_pid
+    made.close()
+    assert not made.workers
+    children = lambda: [each for each in psutil.Process(server).children() if each.is_running()]  # noqa: E731
+    time.sleep(2)  # they begin, and see that nobody waits for them
+    assert until(lambda: not children())
+    made.method.server._stop()
+
+
+class EndsItsProcess:
+    """Ends the process that unpickles it."""
+
+    def __reduce__(self):
+        return os._exit, (3,)
+
+
+@pytest.mark.parametrize(
+    ("payload", "error", "words"),
+    [(b"", processes.Refused, "not what was sent"), (EndsItsProcess(), ExecutionError, "exit code 3")],
+    ids=["refused", "lost"],
+)
+def test_a_job_that_cannot_be_loaded(payload, error, words):
+    """It would be tried forever, or a pair that was never evaluated would count as infinite."""
+    sent = pickle.dumps(payload)
+    name = hashlib.sha256(sent).hexdigest() if payload else "0" * 64
+    package, queue = (
+        processes.Package(name, sent, processes.__name__),
+        processes.SpanQueue([(0, 5)], 256, None),
+    )
+    with pytest.raises(error, match=words):
+        list(processes.pool().run(package, queue, workers=2, timeout=None))
+    assert queue.left == 5

@@ -1,0 +1,68 @@
+"""Load, once for all workers, the libraries that a job names: the fork server does so in `preload`.
+
+Importing scikit-learn takes a second or more, and two workers that import it at the same time take longer.
+What to import is in an environment variable, because the server gets nothing else from this program. If a
+library starts threads, or ends the server, the server is started again without any: see `StartMethod`.
+"""
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import sys
+import threading
+from collections.abc import Set
+from pathlib import Path
+
+from privatize.identity.origin import is_installed
+
+VARIABLE = "PRIVATIZE_LIBRARIES"
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+"""Environment variables that limit the threads of libraries when they are loaded."""
+_MOST = 2000  # modules, so that their names fit into a variable
+_SAFE_THREADS = {"jemalloc_bg_thd"}  # of an allocator, which prepares for forks
+
+
+def described(names: Set[str]) -> str:
+    """Return, as the variable's value, what this process has loaded of some libraries, and its folders."""
+    files = {name: getattr(sys.modules[name], "__file__", None) for name in _loaded(names)}
+    modules = [name for name, file in files.items() if isinstance(file, str) and is_installed(file)]
+    outer_first = sorted(modules, key=lambda name: (name.count("."), name))
+    return json.dumps([sys.path, outer_first[:_MOST]])
+
+
+def _loaded(names: Set[str]) -> list[str]:
+    return [name for name in list(sys.modules) if name.partition(".")[0] in names]
+
+
+def load(value: str) -> None:
+    """Import what `described` has named, from the same folders; end this process if that starts threads."""
+    path, modules = json.loads(value)
+    own, sys.path[:] = list(sys.path), path
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    for name in modules:
+        try:
+            importlib.import_module(name)
+        except ImportError:  # workers do without it, or report the error
+            pass
+        except BaseException:  # what was loaded by halves must not be in workers
+            os._exit(1)
+    sys.path[:] = own
+    if has_threads():  # a process that has them must not fork
+        os._exit(1)
+    gc.collect()
+    gc.freeze()  # so that collections in workers do not copy what they share with this process
+
+
+def has_threads() -> bool:
+    """Tell whether this process has threads, besides those that libraries have made safe to fork."""
+    pid = os.fork()  # BLAS ends its threads before a fork
+    if pid == 0:
+        os._exit(0)
+    with contextlib.suppress(ChildProcessError):  # this program ignores its children
+        os.waitpid(pid, 0)
+    if threading.active_count() > 1:
+        return True
+    names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+    return len([name for name in names if name not in _SAFE_THREADS]) > 1
