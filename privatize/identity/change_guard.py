@@ -185,7 +185,7 @@ class _Recorder(Encoder):
             self._private(value)
         elif not _is_fixed(value):
             raise _UnguardedError
-        elif kind is not type:
+        elif not (kind is type and is_static(value)):
             if kind is types.FunctionType:
                 self.shared |= self.described.keys() & {value}
                 self.described.setdefault(value, _describe(value))
@@ -215,8 +215,8 @@ def _is_fixed(value: Any) -> bool:
     kind = type(value)
     if kind in (tuple, bytes):  # a longer one could be a copy of private data: see `copies`
         return len(value) < FEW
-    if kind is type:  # the types that a fingerprint knows by name
-        return is_static(value) and owner_of(value) is not None
+    if isinstance(value, type):  # the walk notes what code reads from a class that can be changed
+        return owner_of(value) is not None
     if kind is types.ModuleType:
         return origin(value.__name__) is not None and value.__name__.partition(".")[0] not in CONFIGURED
     return kind in graph.ATOMS or (kind is types.FunctionType and _is_guardable(value))

@@ -272,6 +272,47 @@ def test_functions_with_many_annotations_are_guarded(scope):
     assert guard(scope.h).same()
 
 
+TYPED = """
+from typing import Any
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas import DataFrame
+def any_data(x: Any) -> dict[str, Any]: return {"mean": x.mean()}
+def array(x: NDArray[np.float64]) -> NDArray[Any]: return x[:2]
+def frame(x: pd.DataFrame) -> pd.Series: return x.mean()
+def made(x): return DataFrame(x).mean().iloc[0]
+"""
+
+
+def _patched(self, *args, **more):
+    return 3.0
+
+
+def test_functions_that_name_classes_of_libraries_are_guarded(scope, monkeypatch):
+    """Calls of functions with annotations would be slow; or a user's patch of a class would go unnoticed."""
+    pd = pytest.importorskip("pandas")
+    exec(TYPED, vars(scope))
+    patches = [
+        (owner, name) for owner in (pd.DataFrame, pd.core.generic.NDFrame) for name in ("mean", "iloc")
+    ]
+    patches += [(pd.Series, "mean"), (pd.Series, "iloc"), (pd.DataFrame, "__init__"), (pd.DataFrame, "new")]
+    patches += [(scope.Fraction, "numerator"), (scope.Fraction, "new"), (scope.Any, "new")]
+    noticed = set()
+    for name in ("any_data", "array", "frame", "made"):
+        function = vars(scope)[name]
+        guarded, before = guard(function, ("numpy", "pandas")), fingerprint(function)
+        assert guarded is not None and guarded.same(), name
+        for owner, attribute in patches:
+            with monkeypatch.context() as patch:
+                patch.setattr(owner, attribute, _patched, raising=False)
+                if fingerprint(function) != before:
+                    noticed.add((name, attribute))
+                    assert not guarded.same(), (name, owner, attribute)
+        assert guarded.same(), name
+    assert noticed >= {("frame", "mean"), ("made", "mean"), ("made", "iloc")}
+
+
 def test_functions_that_call_each_other_are_guarded(scope):
     """Functions that call each other would make the walk over them endless."""
     exec("def even(x): return x == 0 or odd(x - 1)\ndef odd(x): return x != 0 and even(x - 1)", vars(scope))
