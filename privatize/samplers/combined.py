@@ -331,12 +331,13 @@ class _Blobs(Distribution):
 
     def draw(self, n: int, rng: Rng) -> Any:
         which = chosen(self.weights, len(self.labels), n, rng)
-        mean = self.centers.array[which]
-        std = self.std.array if not self.std.shape else self.std.array[which][:, None]
+        centers = self.centers.array
+        std = self.std.array if not self.std.shape else self.std.array[:, None]
         if self.edges is None:
-            x = mean + std * rng.standard_normal(mean.shape)
+            own = std[which] if std.ndim else std
+            x = centers[which] + own * rng.standard_normal((n, *centers.shape[1:]))
         else:
-            x = between(mean, std, self.edges, rng.random(mean.shape))
+            x = between(centers, std, self.edges, rng.random((n, *centers.shape[1:])), which)
         return x, array_of(self.labels)[which]
 
     def parameters(self) -> dict[str, Any]:

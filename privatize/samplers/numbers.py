@@ -196,10 +196,11 @@ class _Normal(Distribution):
         return f"normal({', '.join([repr(self.mean), repr(self.std), *show(self.box)])})"
 
 
-def between(mean: Any, std: Any, ends: Box, u: Any) -> Any:
+def between(mean: Any, std: Any, ends: Box, u: Any, which: Any = None) -> Any:
     """Turn uniform numbers into normal ones between two bounds.
 
-    The distribution function is inverted in the tail where it is accurate to all digits.
+    The distribution function is inverted in the tail where it is accurate to all digits. If there are several
+    distributions, in the rows of `mean`, then `which` is the one of each record.
     """
     from scipy.special import ndtr, ndtri
 
@@ -209,6 +210,9 @@ def between(mean: Any, std: Any, ends: Box, u: Any) -> Any:
     below, above = ndtr(low), ndtr(high)
     if not (above > below).all():
         raise SamplerError("normal(): the box has no mass in floating point: it lies too far from the mean.")
+    if which is not None:  # only now: the distribution function takes longer than all else
+        mean, low, high, flip, below, above = (each[which] for each in (mean, low, high, flip, below, above))
+        std = std[which] if np.ndim(std) else std
     x = u * (above - below)
     x += below
     ndtri(x, out=x).clip(low, high, out=x)
