@@ -17,7 +17,7 @@ from privatize.data import records
 from privatize.data.schema import Schema
 from privatize.errors import NotReproducibleError, SettingsError
 from privatize.samplers import Sampler, draw
-from privatize.samplers.base import traits_of
+from privatize.samplers.base import skip, traits_of
 
 Heartbeat = Callable[[int], object]
 Pair = tuple[Any, int]  # n + 1 records, and the position that the last one replaces
@@ -146,8 +146,11 @@ class NeighbourSampler:
         near = next((mark for mark in range(index, at, -1) if mark in self._marks), None)
         if near is not None:
             at, rng.bit_generator.state = near, self._marks[near]
-        for _ in self._datasets(rng, at, index - at):  # the pairs in between are drawn and dropped
-            pass
+        if self.turns or self.streamable:
+            for _ in self._datasets(rng, at, index - at):  # the pairs in between are drawn and dropped
+                pass
+        else:
+            self._skip(rng, at, index)
         return rng, positions[offset - self.block :]
 
     def _mark(self, at: int, rng: np.random.Generator) -> None:
@@ -167,6 +170,13 @@ class NeighbourSampler:
         if self.turns or not self.streamable or count == 1:
             return self._each(rng, at, count)
         return itertools.chain.from_iterable(self._chunks(rng, at, count))
+
+    def _skip(self, rng: np.random.Generator, at: int, stop: int) -> None:
+        """Pass over the pairs up to an index."""
+        for index in range(at, stop):
+            if index % _EVERY == 0:
+                self._mark(index, rng)
+            skip(self._drawn_from, self.size + 1, rng)
 
     def _each(self, rng: np.random.Generator, at: int, count: int) -> Iterator[Any]:
         """Draw the records of pairs, one after the other."""

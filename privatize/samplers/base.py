@@ -235,6 +235,17 @@ def draw(sampler: Sampler, n: int, rng: np.random.Generator) -> Any:
     return drawn
 
 
+def skip(sampler: Sampler, n: int, rng: np.random.Generator) -> None:
+    """Use a generator as a draw of n records would, to get to what is drawn next.
+
+    Only our own samplers know how to do so without making the records: a derived class may differ.
+    """
+    if type(sampler) in KINDS and hasattr(sampler, "skip"):
+        sampler.skip(n, rng)
+    else:
+        draw(sampler, n, rng)
+
+
 def some(sampler: Sampler, n: int = 2) -> Any:
     """Draw a few records, always the same ones, or refuse the sampler."""
     return draw(sampler, n, np.random.default_rng(0))

@@ -340,6 +340,12 @@ class _Blobs(Distribution):
             x = between(centers, std, self.edges, rng.random((n, *centers.shape[1:])), which)
         return x, array_of(self.labels)[which]
 
+    def skip(self, n: int, rng: Rng) -> None:
+        """Use a generator as `draw` does."""
+        chosen(self.weights, len(self.labels), n, rng)
+        numbers = rng.standard_normal if self.edges is None else rng.random
+        numbers((n, *self.centers.shape[1:]))
+
     def parameters(self) -> dict[str, Any]:
         return super().parameters() | {"weights": self.weights or even(len(self.labels))}
 

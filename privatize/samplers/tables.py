@@ -149,6 +149,10 @@ class _Table(Distribution):
     def draw(self, n: int, rng: Rng) -> Any:
         return self.assemble(self.drawn(n, rng))
 
+    def skip(self, n: int, rng: Rng) -> None:
+        """Use a generator as `draw` does."""
+        self.drawn(n, rng)
+
     def assemble(self, columns: dict[str, Column], wanted: str | list[str] | None = None) -> Any:
         """Return columns, or the wanted ones, in the container that it draws."""
         if isinstance(wanted, str) and self.frame in ("dict", "pyarrow"):

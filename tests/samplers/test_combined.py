@@ -32,6 +32,7 @@ from privatize.samplers import (
     table,
     uniform,
 )
+from privatize.samplers.base import skip
 from tests.cases import for_each
 from tests.samplers.combinations import (
     above,
@@ -391,3 +392,19 @@ def test_a_private_answer_with_each_sampler(sampler, data, function):
     """A sampler could be made, but not used for a private answer."""
     private = privatize(epsilon=1, gamma=0.2, sampler=sampler, store=None, seed=1, version="1")(function)
     assert np.isfinite(np.asarray(private(data), dtype=float)).all()
+
+
+def test_skipping_blobs():
+    """A pair that is measured again, or by another worker, would be another pair."""
+    centers = [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
+    for sampler in (
+        blobs(centers),
+        blobs(centers, [1, 2, 3], weights=[1, 2, 3]),
+        blobs(centers, 1.5, low=-1, high=6),
+        blobs(centers, [1, 2, 3], low=-1, high=6, weights=[1, 2, 3]),
+    ):
+        drawing, skipping = np.random.default_rng(1), np.random.default_rng(1)
+        for n in (40, 1, 7):
+            sampler.draw(n, drawing)
+            skip(sampler, n, skipping)
+            assert drawing.bit_generator.state == skipping.bit_generator.state

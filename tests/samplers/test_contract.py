@@ -19,12 +19,13 @@ import cloudpickle
 import numpy as np
 import pytest
 
+from privatize import samplers
 from privatize.data import records
 from privatize.errors import PrivatizeError
 from privatize.identity.declared import declare
 from privatize.identity.fingerprint import fingerprint
 from privatize.samplers import as_sampler
-from privatize.samplers.base import traits_of
+from privatize.samplers.base import skip, traits_of
 from tests.cases import for_each
 from tests.samplers import columns as tables
 from tests.samplers import combinations as combined
@@ -183,6 +184,31 @@ def test_a_draw_is_a_function_of_the_generator(code):
     assert (np.random.get_state()[1].tobytes(), random.getstate()) == before
     if code not in CONSTANT:
         assert not records.equal(one, sampler.draw(40, rng(5)))
+
+
+@for_each("code", PORTABLE + OTHERS)
+def test_skipping_uses_a_generator_as_drawing_does(code):
+    """A pair that is measured again, or by another worker, would be another pair."""
+    sampler, drawing, skipping = make(code), rng(4), rng(4)
+    for n in (40, 1, 7):
+        sampler.draw(n, drawing)
+        skip(sampler, n, skipping)
+        assert drawing.bit_generator.state == skipping.bit_generator.state
+
+
+def test_derived_samplers_are_drawn_from_to_skip():
+    """A derived class may use more random numbers than its base knows of."""
+    base = samplers.table(a=samplers.uniform(0, 1), frame="dict")
+
+    class Longer(type(base)):
+        def draw(self, n, rng):
+            rng.random(5)
+            return super().draw(n, rng)
+
+    derived, drawing, skipping = Longer(base.columns, base.frame), rng(4), rng(4)
+    derived.draw(3, drawing)
+    skip(derived, 3, skipping)
+    assert drawing.bit_generator.state == skipping.bit_generator.state
 
 
 @for_each("code", PORTABLE + OTHERS)
