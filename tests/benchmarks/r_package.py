@@ -123,7 +123,7 @@ def run(quick: bool) -> list[Result]:
 
 COLD = """
 import time
-import numpy as np
+import sklearn.svm  # as a program does that uses it; workers are new, and have not loaded it
 from tests.benchmarks.r_package import machine_calibrated, machine_loop
 start = time.perf_counter()
 machine_calibrated({some}, workers={workers})
