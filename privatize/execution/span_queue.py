@@ -85,7 +85,7 @@ class SpanQueue:
         if stop < end:
             # Stop at the end of a stream if it is near, so that no draw is wasted.
             last = stop // self._block * self._block
-            if last <= start and (self._together if after is not None else self._undivided(workers)):
+            if last <= start and self._undivided(workers if after is None else 1):
                 last = min((start // self._block + 1) * self._block, end)
             stop = last if last > start else stop
             if stop < end:

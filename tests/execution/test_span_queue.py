@@ -25,7 +25,9 @@ class TestSpanQueue:
                 at = None
         wanted = {i for start, stop in missing for i in range(start, stop)}
         structure = data.draw(st.sampled_from([None, describe(0.0)]))
-        work = SpanQueue(list(missing), data.draw(st.integers(1, 64)), structure)
+        work = SpanQueue(
+            list(missing), data.draw(st.integers(1, 64)), structure, together=data.draw(st.booleans())
+        )
         workers = data.draw(st.integers(1, 5))
         running, ended, done, steps = [], [], set(), 0
         while True:
