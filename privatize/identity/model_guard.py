@@ -28,14 +28,14 @@ class ModelGuard(ChangeGuard):
 
     def __init__(self, function: Any, models: list[Any]) -> None:
         self._function, self._models = function, models
-        self._seen, self._settings = self._objects(), _settings()
+        self._seen, self._before = self._objects(), _settings()
         self.simple = True  # a run trains copies of the estimators
 
     def same(self) -> bool:
         """Tell whether everything is the same as before."""
         now = self._objects()
         unchanged = len(now) == len(self._seen) and all(map(operator.is_, now, self._seen))
-        return unchanged and _settings() == self._settings
+        return unchanged and _settings() == self._before
 
     def saw(self, read: Read) -> bool:
         """Tell whether a fingerprint read the same objects: nobody else could have changed them meanwhile."""
