@@ -99,22 +99,23 @@ class Tabular(Columnar):
         one, other = self.rows(drawn, slice(n), positions)
         return one, other
 
-    def kinds(self, data: Any) -> list[str]:
-        """Return what the columns hold."""
-        found = [columns.known_kind(dtype) for dtype in self.dtypes(data)]
+    def kinds(self, data: Any, dtypes: list[Any] | None = None) -> list[str]:
+        """Return what the columns hold; `dtypes` are theirs, if they are known."""
+        found = [columns.known_kind(dtype) for dtype in (self.dtypes(data) if dtypes is None else dtypes)]
         if None in found:  # columns take longer to get than dtypes
             return [columns.kind_of(column) for column in self.columns(data)]
         return found  # type: ignore[return-value]
 
     def describe(self, data: Any) -> FrameSchema:
-        labels, kinds = [label(name) for name in self.names(data)], self.kinds(data)
+        labels, dtypes = [label(name) for name in self.names(data)], self.dtypes(data)
+        kinds = self.kinds(data, dtypes)
         zones: list[str | None] = [None] * len(kinds)
         if "date" in kinds:
             parts = zip(self.columns(data), kinds, strict=True)
             zones = [columns.zone_of(column) if kind == "date" else None for column, kind in parts]
-        if len({repr(name) for name in labels}) < len(labels):
+        if len(set(map(repr, labels))) < len(labels):
             raise DataError("The dataset has two columns of the same name. Rename one.")
-        found = tuple(map(ColumnSchema, labels, map(columns.code_of, self.dtypes(data), kinds), kinds, zones))
+        found = tuple(map(ColumnSchema, labels, map(columns.code_of, dtypes, kinds), kinds, zones))
         return FrameSchema(self.form, self.library, found, self.index(data), self.heading(data))
 
     def comparable(self, data: Any) -> Any:

@@ -20,7 +20,7 @@ from privatize.calibration.additive import Additive, Rows
 from privatize.data.persons import as_passed, table_of
 from privatize.display.signatures import signature_of
 from privatize.errors import ArgumentError, SettingsError
-from privatize.outputs.models import is_estimator
+from privatize.outputs.models import Unfitted, is_estimator
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -37,7 +37,7 @@ class Placeholder:
     tag: ClassVar[str] = "_Hole"  # in the keys of stored estimates
 
 
-_FIXED = frozenset({Placeholder, type(None), bool, int, float, str})
+_FIXED = frozenset({Placeholder, Unfitted, type(None), bool, int, float, str})
 
 
 def _bits(value: Any) -> Any:
@@ -74,14 +74,19 @@ class Call:
     def others(self) -> list[Any]:
         """Return the public arguments, for the estimate's key."""
         args, kwargs = self.key
-        return [list(args), sorted(kwargs.items())]
+        named = sorted((name, _plain(value)) for name, value in kwargs.items())
+        return [list(map(_plain, args)), named]
+
+    def models(self) -> list[Any]:
+        """Return the estimators among the public arguments that cannot change."""
+        return [each.estimator for each in (*self.args, *self.kwargs.values()) if type(each) is Unfitted]
 
     def comparable(self) -> tuple[Any, ...] | None:
-        """Return the public arguments as a tuple to compare; None if one is no number, string or None."""
+        """Return the public arguments as a tuple to compare; None if one could change or be data."""
         if self._comparable is False:
             args, kwargs = self.key
             values = (*args, *kwargs.values())
-            fixed = all(type(value) in _FIXED for value in values)
+            fixed = all(type(value) in _FIXED or (type(value) is tuple and not value) for value in values)
             found = (len(args), *kwargs, *((type(each), _bits(each)) for each in values)) if fixed else None
             object.__setattr__(self, "_comparable", found)
         return cast("tuple[Any, ...] | None", self._comparable)
@@ -112,6 +117,8 @@ class Call:
         """Evaluate the function on a dataset, with the public coin seed s0."""
 
         def fill(value: Any) -> Any:
+            if type(value) is Unfitted:
+                return value.estimator
             if type(value) is not Placeholder:
                 # A copy: the function may fit it, and what it learned would stay in the caller's own.
                 return copy.deepcopy(value) if _has_estimator(value) else value
@@ -122,6 +129,10 @@ class Call:
         return self.function(
             *map(fill, self.args), **{name: fill(value) for name, value in self.kwargs.items()}
         )
+
+
+def _plain(value: Any) -> Any:
+    return value.estimator if type(value) is Unfitted else value
 
 
 def _has_estimator(value: Any, depth: int = 20) -> bool:

@@ -32,6 +32,7 @@ from privatize.identity.change_guard import ChangeGuard, guard
 from privatize.identity.encoder import PrivateReachable
 from privatize.identity.fingerprint import identity_of, token, warn_changed
 from privatize.identity.leftovers import Snapshot
+from privatize.identity.model_guard import model_guard
 from privatize.identity.reachable import Private
 from privatize.mechanisms.shapes import Shape
 from privatize.outputs.structure import Structure
@@ -204,7 +205,7 @@ class Calibrator:
         """Return the estimate, remembered or new, and whether what it depends on is unchanged."""
         settings = asked.settings
         guardable = short is not None and self._met_again(short, asked.call.function)
-        changes = guard(asked.call.function, asked.template.libraries) if guardable else None
+        changes = _guard(asked) if guardable else None
         facts = asked.facts()
         key, seen = _key(asked, facts, changes, box)
         if key is None:
@@ -296,6 +297,12 @@ def refuse_reachable(name: str, value: Any, box: Box, *, copies: bool = True) ->
         identity_of(value, version="", private=Private(box.passed, copies=copies))
     except PrivateReachable as error:
         raise errors.DataError(REACHABLE.format(name, error)) from None
+
+
+def _guard(asked: Question) -> ChangeGuard | None:
+    """Return a guard over what the function of a question computes, if it can have one."""
+    function, models = asked.call.function, asked.call.models()
+    return model_guard(function, models) if models else guard(function, asked.template.libraries)
 
 
 def _key(

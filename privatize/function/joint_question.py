@@ -92,7 +92,8 @@ def _straight(part: Question, s0: int) -> Callable[[Any], Any]:
     function, call = part.function(s0), part.call
     others = (*call.args[1:], *call.kwargs.values())
     usual = type(function) is functools.partial and function.func is call and call.args[:1] == (_DATA,)
-    if not usual or call.comparable() is None or any(type(each) is Placeholder for each in others):
+    fixed = call.comparable() is not None and not call.models()
+    if not usual or not fixed or any(type(each) is Placeholder for each in others):
         return function
     if len(call.args) == 1:
         return functools.partial(call.function, **call.kwargs)

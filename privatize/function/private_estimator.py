@@ -34,7 +34,7 @@ from privatize.function.release import Release
 from privatize.function.settings import Settings
 from privatize.function.template import Template
 from privatize.mechanisms import Mechanism
-from privatize.outputs.models import Fitted
+from privatize.outputs.models import Fitted, Unfitted, unfitted
 from privatize.planning.plan import Bound
 from privatize.samplers.families import Family
 
@@ -315,7 +315,10 @@ progress, budget
 
     def _shaping(self) -> tuple[Any, ...]:
         """Return the other arguments of the function that trains."""
-        return self.estimator, self.attributes, self.constants, self.constrain
+        found = unfitted(self.estimator, _COPIES.get(self))
+        if found is not None:
+            _COPIES[self] = found
+        return found or self.estimator, self.attributes, self.constants, self.constrain
 
     @property
     def score(self) -> Any:
@@ -379,3 +382,4 @@ _OPTIONS = tuple(each.name for each in fields(Settings) if each.name in _PARAMET
 # By estimator: its options, and the function that was made of them.
 _MADE: weakref.WeakKeyDictionary[PrivateEstimator, tuple[list[Any], PrivateFunction[..., Any]]]
 _MADE = weakref.WeakKeyDictionary()
+_COPIES: weakref.WeakKeyDictionary[PrivateEstimator, Unfitted] = weakref.WeakKeyDictionary()

@@ -28,7 +28,7 @@ from privatize.errors import ArgumentError
 from privatize.function.advice import Advice
 from privatize.function.binding import Binding, Call
 from privatize.function.recursion import RecursionGuard
-from privatize.function.settings import KeySettings, Settings
+from privatize.function.settings import Settings
 from privatize.function.strength import proven_bound
 from privatize.function.template import Template
 from privatize.identity.fingerprint import identity_of
@@ -144,16 +144,18 @@ class Question:
 
     def short(self) -> tuple[Any, ...] | None:
         """Return a quick key, valid as long as the function is unchanged; None if the estimate needs more."""
-        others, function = self.call.comparable(), self.call.function
-        if self.schema is not None or others is None or type(self.settings.key) is not KeySettings:
+        others, function, settings = self.call.comparable(), self.call.function, self.settings.short
+        if self.schema is not None or others is None or settings is None:
             return None
+        bound = self.bound if self.settings.plan is None else None  # by a function that may have changed
+        shared = self.n, bound, settings, others
         if type(function) is not types.MethodType:
-            return self.n, id(self.settings), id(function), others
+            return *shared, id(function)
         # A method is a new object whenever it is read. Only objects that hold nothing but atoms have a guard.
         state = attribute_of(function.__self__, "__dict__")
         if type(state) is not dict or any(type(value) not in ATOMS for value in state.copy().values()):
             return None
-        return self.n, id(self.settings), id(function.__func__), id(function.__self__), others
+        return *shared, id(function.__func__), id(function.__self__)
 
     def facts(self) -> list[Any]:
         """Return everything that the gaps depend on: the estimate's key."""

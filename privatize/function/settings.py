@@ -201,7 +201,9 @@ class Settings:
     def __getstate__(self) -> dict[str, Any]:
         # Executors and clients cannot be pickled, and are of no use in a worker, where no answer is noised.
         own = {"workers": None, "mechanism": None if self.default else self.mechanism}
-        return vars(self) | own | ({"constraints": None} if packing() else {})
+        state = vars(self) | own | ({"constraints": None} if packing() else {})
+        state.pop("short", None)  # it has ids, which are those of other objects elsewhere
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state | {"mechanism": state["mechanism"] or DEFAULT})
@@ -241,6 +243,17 @@ class Settings:
         mechanism = self.own_mechanism and getattr(type(self.mechanism), "immutable", False)
         fixed = mechanism and traits_of(self.sampler).immutable
         return KeySettings(found) if fixed and self.pair is None and not callable(self.batch) else list(found)
+
+    @functools.cached_property
+    def short(self) -> tuple[Any, ...] | None:
+        """A quick key of all that decides an estimate, with ids of objects in here; None if some can change.
+
+        What `replace` returns has the same one, unless something changed that estimates depend on.
+        """
+        if type(self.key) is not KeySettings:
+            return None
+        own = (*self.key.values, self.sensitivity, self.version, self.min_sensitivity, self.store)
+        return self.plan, *map(id, own)
 
     @functools.cached_property
     def own_mechanism(self) -> bool:

@@ -26,9 +26,17 @@ from privatize.identity.copies import FEW
 from privatize.identity.encoder import Encoder, Read
 from privatize.identity.graph import NOTHING, annotations_of, content_of, parts_of
 from privatize.identity.library import LIBRARY, Wrapper
-from privatize.identity.origin import is_compiled, is_installed, is_static, origin, owner_of
+from privatize.identity.origin import (
+    is_compiled,
+    is_installed,
+    is_named,
+    is_static,
+    module_of,
+    origin,
+    owner_of,
+)
 from privatize.identity.reachable import could_be_data
-from privatize.identity.settings import CONFIGURED, NAMED, pandas_options
+from privatize.identity.settings import CONFIGURED, NAMED, pandas_options, settings_for
 
 Described = dict[types.FunctionType, tuple[Any, ...]]
 
@@ -60,6 +68,8 @@ class ChangeGuard:
         ]
         pandas = walk.libraries is None or "pandas" in walk.libraries
         self._errors, self._options = np.geterr(), pandas_options() if pandas else None
+        self._named = NAMED & walk.met.attributes  # only `str`, which depends on how arrays are printed
+        self._settings = settings_for(self._named, frozenset())
         values = [value for each, _, value in found if isinstance(each, types.ModuleType | dict)]
         self.simple = not walk.sets_attributes() and not any(map(places.may_keep_data, values))
 
@@ -81,6 +91,8 @@ class ChangeGuard:
         for cell, value in self._cells:
             if content_of(cell) is not value:
                 return False
+        if self._named and settings_for(self._named, frozenset()) != self._settings:
+            return False
         options = self._options is None or pandas_options() == self._options
         return options and np.geterr() == self._errors
 
@@ -185,7 +197,7 @@ class _Recorder(Encoder):
             self._private(value)
         elif not _is_fixed(value):
             raise _UnguardedError
-        elif not (kind is type and is_static(value)):
+        elif value is str or not (kind is type and is_static(value)):
             if kind is types.FunctionType:
                 self.shared |= self.described.keys() & {value}
                 self.described.setdefault(value, _describe(value))
@@ -215,11 +227,22 @@ def _is_fixed(value: Any) -> bool:
     kind = type(value)
     if kind in (tuple, bytes):  # a longer one could be a copy of private data: see `copies`
         return len(value) < FEW
-    if isinstance(value, type):  # the walk notes what code reads from a class that can be changed
-        return owner_of(value) is not None
+    if issubclass(kind, type):
+        return _is_known(value)
     if kind is types.ModuleType:
         return origin(value.__name__) is not None and value.__name__.partition(".")[0] not in CONFIGURED
     return kind in graph.ATOMS or (kind is types.FunctionType and _is_guardable(value))
+
+
+def _is_known(kind: type) -> bool:
+    """Tell whether a fingerprint knows a class by its name, and reads nothing else but attributes by name."""
+    owner = owner_of(kind)
+    if owner is None or (kind.__name__ in NAMED and kind is not str):  # settings change what it computes
+        return False
+    if type(kind) is type and is_static(kind):
+        return True
+    made = owner_of(type(kind)) is not None and is_named(kind, module_of(kind), kind.__qualname__)
+    return made and owner.partition(" ")[0] not in (LIBRARY, *CONFIGURED)
 
 
 def _is_guardable(function: types.FunctionType) -> bool:

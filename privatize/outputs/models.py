@@ -23,6 +23,7 @@ from privatize.outputs.refusals import unknown_model
 from privatize.outputs.structure import Describe, Learned, Reading, Scale, Structure, StructureChanged, Vector
 
 _COMMON = ("classes_", "n_features_in_", "feature_names_in_", "_n_features_out")
+_ATOMS = frozenset({type(None), bool, int, float, str})  # parameters of these types cannot change
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,43 @@ class Fitted:
     attributes: tuple[str, ...] | None = None
     constants: tuple[str, ...] = ()
     constrain: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Unfitted:
+    """An estimator that is not trained, that only we have, and whose parameters cannot change.
+
+    Only functions get it that train a copy.
+    """
+
+    estimator: Any
+
+
+def unfitted(estimator: Any, known: Unfitted | None = None) -> Unfitted | None:
+    """Return a copy of an estimator on the allow-list, without what it has learned: the known one if it fits.
+
+    None if a parameter may change in place, or if the estimator has anything else that a copy may need.
+    """
+    given = vars(estimator).copy()
+    made = known and known.estimator
+    if type(made) is not type(estimator) or not _has_state_of(given, made):
+        if _listed(type(estimator)) is None:
+            return None
+        try:
+            made, known = sys.modules["sklearn.base"].clone(estimator), None
+            usual = vars(made).keys() >= set(estimator._get_param_names())
+        except Exception:  # calibration reports what is wrong with it
+            return None
+        if not usual or type(made) is not type(estimator) or not _has_state_of(given, made):
+            return None
+    return Unfitted(made) if known is None else known
+
+
+def _has_state_of(given: dict[str, Any], made: Any) -> bool:
+    """Tell whether attributes are the parameters of an estimator, and besides what was learned."""
+    own = vars(made)
+    same = all(given.get(name, given) is each and type(each) in _ATOMS for name, each in own.items())
+    return same and all(name.endswith("_") and name[0] != "_" for name in given.keys() - own.keys())
 
 
 def known() -> list[str]:

@@ -1,6 +1,8 @@
 """An estimate is made once for all threads and methods, and never for another function."""
 
+import copy
 import os
+import pickle
 import threading
 import warnings
 
@@ -12,12 +14,14 @@ from privatize import (
     estimate_sensitivity,
     plan,
     privatize,
+    samplers,
 )
 from privatize.errors import (
     InfiniteSensitivityError,
     NotRememberedWarning,
     ZeroSensitivityError,
 )
+from privatize.function import calibrator
 from tests.function.privatized import PROMISE, UNIT, Scaler, counted, importable
 
 
@@ -91,6 +95,74 @@ class TestMemory:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # forking is what is tested
+class TestReplacedSettings:
+    """What `replace` returns finds the estimate at once, if nothing changed that it depends on."""
+
+    @staticmethod
+    def warm():
+        f = privatize(epsilon=1, gamma=0.3, sampler=samplers.uniform(0, 1), seed=1)(lambda x: float(x.mean()))
+        for _ in range(4):
+            f(np.linspace(0, 1, 20))
+        return f
+
+    def test_another_epsilon_needs_no_fingerprint(self, monkeypatch):
+        """Somebody who asks with another epsilon each time would wait for two fingerprints each time."""
+        f, taken = self.warm(), []
+        monkeypatch.setattr(calibrator, "token", lambda *args, **_: taken.append(args))
+        monkeypatch.setattr(calibrator, "identity_of", lambda *args, **_: taken.append(args))
+        for epsilon in (0.5, 2, 0.5):
+            assert f.replace(epsilon=epsilon, budget=None).release(np.linspace(0, 1, 20)).epsilon == epsilon
+        assert not taken
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"sampler": samplers.uniform(0, 2)},
+            {"sampler": samplers.uniform(0, 1)},
+            {"mechanism": "gaussian", "delta": 1e-6},
+            {"gamma": 0.25},
+            {"gamma": None, "sensitivity": 7.0},
+            {"seed": 2},
+            {"seed": None},
+            {"min_sensitivity": 50.0},
+            {"version": "2"},
+            {"domain": "as-is"},
+            {"timeout": 60.0},
+            {"store": "memory"},
+        ],
+        ids=str,
+    )
+    def test_another_setting_has_another_quick_key(self, change):
+        """An answer would get the noise of another promise, P, plan or floor."""
+        f = self.warm()
+        g = f.replace(**change)
+        assert f.settings.short == f.replace(epsilon=2).settings.short != g.settings.short
+        found = g.release(np.linspace(0, 1, 20))
+        expected = privatize(
+            **{"epsilon": 1, "gamma": 0.3, "sampler": samplers.uniform(0, 1), "seed": 1} | change
+        )
+        if change != {"seed": None}:
+            assert found.sensitivity == expected(f.__wrapped__).release(np.linspace(0, 1, 20)).sensitivity
+
+    def test_a_bound_that_a_function_returns_is_asked_for_each_time(self):
+        """A user who corrects a bound that was too small would still get the small one."""
+        wide = {"bound": 1.0}
+        bound = lambda n: wide["bound"]  # noqa: E731
+        f = privatize(epsilon=1, sensitivity=bound, sampler=samplers.uniform(0, 1))(lambda x: float(x.mean()))
+        for _ in range(4):
+            assert f.release(np.linspace(0, 1, 20)).sensitivity == pytest.approx(1)
+        wide["bound"] = 3.0
+        assert f.release(np.linspace(0, 1, 20)).sensitivity == pytest.approx(3)
+
+    @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))])
+    def test_copies_make_their_own(self, copied):
+        """The ids in it are those of the original's objects: for a copy they may be those of anything."""
+        settings = self.warm().settings
+        made = copied(settings)
+        assert "short" in vars(settings) and "short" not in vars(made)
+        assert made.key == settings.key
+
+
 def test_a_child_forked_during_a_calibration_is_not_stuck():
     """The child's lock is its own: the thread that holds the parent's does not exist there."""
     ready, go = threading.Event(), threading.Event()

@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed (extra test-all)")
 
+from sklearn import config_context
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
@@ -32,6 +33,7 @@ from privatize.errors import (
     ScoreError,
     SettingsError,
 )
+from privatize.function import calibrator, private_estimator
 from privatize.mechanisms import as_mechanism
 from privatize.sklearn import PrivateEstimator
 from tests.function.fitted import HUGE, QUICK, P, X, Y, counted
@@ -366,3 +368,70 @@ def test_a_model_that_was_fitted_before_does_not_predict():
     model = PrivateEstimator(LogisticRegression().fit(X, y), sampler=clouds, **QUICK)
     with pytest.raises(NotFittedError):
         model.predict(X)
+
+
+class TestWarmFits:
+    """Fits that need no fingerprint any more."""
+
+    @staticmethod
+    def warm(estimator, **options):
+        model = PrivateEstimator(estimator, sampler=P, **QUICK | options)
+        for _ in range(4):
+            model.fit(X, Y)
+        return model
+
+    @staticmethod
+    def counting(monkeypatch):
+        taken = []
+        for name in ("token", "identity_of"):
+            real = getattr(calibrator, name)
+            monkeypatch.setattr(calibrator, name, lambda *a, f=real, **k: taken.append(f) or f(*a, **k))
+        return taken
+
+    def test_no_fingerprint(self, monkeypatch):
+        """Each fit would take a millisecond more."""
+        model, taken = self.warm(GaussianNB()), self.counting(monkeypatch)
+        before = model.release_.sensitivity
+        model.estimator.fit(X, Y)  # what a raw fit has learned does not count
+        assert model.fit(X, Y).release_.sensitivity == before and not taken
+        assert set(vars(model.estimator)) > {"theta_"}
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda model: setattr(model.estimator, "var_smoothing", 1e-3),
+            lambda model: model.set_params(estimator__var_smoothing=1e-3),
+            lambda model: model.set_params(estimator=GaussianNB(var_smoothing=1e-3)),
+            lambda model: setattr(model.estimator, "priors", [0.5, 0.5]),
+            lambda model: setattr(model.estimator, "partial_fit", None),
+            lambda model: setattr(model, "constants", ["classes_"]),
+        ],
+    )
+    def test_changes_between_fits_are_seen(self, change, monkeypatch):
+        """A model with other parameters would get the noise of the first one."""
+        model, taken = self.warm(GaussianNB()), self.counting(monkeypatch)
+        change(model)
+        model.fit(X, Y)
+        assert taken
+
+    def test_a_parameter_that_changes_back_and_forth(self):
+        """The noise of one would be added to the other."""
+        model = self.warm(LogisticRegression(C=1.0))
+        first = model.release_.sensitivity
+        for _ in range(3):
+            second = model.set_params(estimator__C=1e-4).fit(X, Y).release_.sensitivity
+            assert second < first / 3
+            assert model.set_params(estimator__C=1.0).fit(X, Y).release_.sensitivity == first
+
+    def test_a_setting_of_scikit_learn_is_seen(self, monkeypatch):
+        """With assume_finite, a model may learn something else."""
+        model, taken = self.warm(GaussianNB()), self.counting(monkeypatch)
+        with config_context(assume_finite=True):
+            model.fit(X, Y)
+        assert taken
+
+    def test_the_copy_is_never_trained(self):
+        """What it had learned would be private data that stays in memory."""
+        model = self.warm(GaussianNB())
+        copies = private_estimator._COPIES[model].estimator
+        assert set(vars(copies)) == {"priors", "var_smoothing"} and copies is not model.estimator

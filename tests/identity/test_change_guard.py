@@ -1,14 +1,18 @@
 """A guard over a function notices everything that would change the function's fingerprint."""
 
 import builtins
+import collections.abc
 import contextlib
 import copyreg
+import decimal
+import fractions
 import functools
 import gc
 import math
 import sys
 import types
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
@@ -113,6 +117,7 @@ def put_entry(table, key, value):
 def test_every_change_of_a_fingerprint_is_noticed(scope, name):
     """If a change went unnoticed, answers would get the noise of the function before the change."""
     before, guarded = fingerprint(scope.f), guard(scope.f)
+    fingerprint(scope.other)  # its code is cached: without `len` it could not be read
     assert guarded is not None and guarded.same()
     undo = CHANGES[name](scope)
     try:
@@ -122,6 +127,80 @@ def test_every_change_of_a_fingerprint_is_noticed(scope, name):
     finally:
         undo()
     assert fingerprint(scope.f) == before
+
+
+def typed(kind, body="return x.mean()"):
+    """Return a function with a class in its annotations and its globals."""
+    program = {"__name__": "typed_program", "Kind": kind}
+    exec(f"def f(x: Kind) -> float:\n    {body}", program)
+    return program["f"]
+
+
+class TestInstalledClasses:
+    """Classes of libraries that functions name, often in annotations."""
+
+    @pytest.mark.parametrize("kind", [Any, np.matrix, np.ndarray, collections.Counter])
+    def test_they_are_guarded(self, kind):
+        """A function with annotations would need two fingerprints at every call."""
+        f = typed(kind)
+        guarded = guard(f)
+        assert guarded is not None and guarded.same() and guarded.simple
+        undo = put_entry(f.__annotations__, "x", int)
+        assert not guarded.same()
+        undo()
+        assert guarded.same()
+        named = typed(kind, "return Kind(x)")
+        guarded = guard(named)
+        assert guarded is not None and guarded.same()
+        named.__globals__["Kind"] = complex
+        assert not guarded.same()
+
+    def test_how_arrays_are_printed_counts_for_strings(self):
+        """A function that reads numbers as strings, by another name of `str`, gets other strings."""
+        f = typed(str, "return len(Kind(x))")
+        guarded, before = guard(f), fingerprint(f)
+        assert guarded is not None and guarded.same()
+        with np.printoptions(precision=2):
+            assert not guarded.same() and fingerprint(f) != before
+        assert guarded.same() and fingerprint(f) == before
+
+    @pytest.mark.parametrize("body", ["return x.score()", "return Kind(x).score()"])
+    def test_patches_that_code_names_are_seen(self, body, monkeypatch):
+        """A method that was added to a library's class decides what is computed."""
+        f = typed(np.matrix, body)
+        guarded, before = guard(f), fingerprint(f)
+        assert guarded is not None
+        monkeypatch.setattr(np.matrix, "score", lambda self: 1, raising=False)
+        assert not guarded.same() and fingerprint(f) != before
+        again, second = guard(f), fingerprint(f)
+        assert again is None or again.same()
+        monkeypatch.setattr(np.matrix, "score", lambda self: 2)
+        assert (again is None or not again.same()) and fingerprint(f) != second
+
+    @pytest.mark.parametrize(
+        "kind",
+        [
+            decimal.Decimal,  # computes by a setting of the thread
+            collections.abc.Sequence,  # others can be registered with it
+            fractions.Fraction,  # as above
+            Unencodable,  # one of this library's
+            type("Own", (), {}),
+            type("Fraction", (), {"__module__": "fractions"}),  # not the one of that name
+        ],
+    )
+    def test_others_have_no_guard(self, kind):
+        """Only the fingerprint reads what these depend on."""
+        assert guard(typed(kind)) is None
+
+    def test_libraries_with_settings_have_no_guard(self):
+        """A setting that allows missing values changes what a model learns."""
+        linear_model = pytest.importorskip("sklearn.linear_model", reason="scikit-learn is not installed")
+        assert guard(typed(linear_model.Ridge)) is None
+
+    def test_values_in_a_class_that_can_change_have_no_guard(self, monkeypatch):
+        """A list in a class may be filled between two calls."""
+        monkeypatch.setattr(np.matrix, "limits", [1.0], raising=False)
+        assert guard(typed(np.matrix, "return x.mean() * Kind.limits[0]")) is None
 
 
 def test_closures_are_guarded(scope):

@@ -837,3 +837,45 @@ def test_a_callers_own_estimator_learns_nothing():
 
     public = linear_model.LogisticRegression().fit(*clouds.draw(60, np.random.default_rng(2)))
     assert isinstance(accuracy(*clouds.draw(60, np.random.default_rng(3)), model=public), float)
+
+
+class TestUnfitted:
+    """Copies of estimators without what they have learned."""
+
+    def test_the_same_parameters_have_the_same_copy(self):
+        """Each fit would need another copy, and another fingerprint."""
+        model = linear_model.Ridge(alpha=2.0)
+        first = models.unfitted(model)
+        model.fit([[0.0], [1.0]], [0.0, 1.0])
+        assert models.unfitted(model, first) is first and vars(first.estimator).keys().isdisjoint({"coef_"})
+        model.alpha = 3.0
+        second = models.unfitted(model, first)
+        assert second is not first and (first.estimator.alpha, second.estimator.alpha) == (2.0, 3.0)
+        assert type(models.unfitted(linear_model.Lasso(), first).estimator) is linear_model.Lasso
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("alpha", np.ones(1)),
+            ("alpha", [1.0]),
+            ("random_state", np.random.RandomState(1)),
+            ("fit", len),
+            ("more", 1),
+            ("_sklearn_output_config", {"transform": "pandas"}),
+        ],
+    )
+    def test_what_a_copy_may_need_is_not_left_out(self, name, value):
+        """A copy would compute something else, or would not change with the original."""
+        model = linear_model.Ridge(alpha=2.0)
+        first = models.unfitted(model)
+        setattr(model, name, value)
+        assert models.unfitted(model) is None and models.unfitted(model, first) is None
+
+    def test_other_classes_have_none(self):
+        """Nothing is known about their copies."""
+
+        class Own(linear_model.Ridge):
+            pass
+
+        inner = pipeline.make_pipeline(linear_model.Ridge())
+        assert all(models.unfitted(each) is None for each in (Own(), inner, neighbors.KNeighborsRegressor()))
