@@ -18,7 +18,7 @@ from privatize.cli.showing import labelled, one_line, place
 from privatize.config.policy import policy
 from privatize.errors import PolicyError, PrivatizeError
 from privatize.execution.choose import cores
-from privatize.execution.packaging.package import THREADS
+from privatize.execution.processes.libraries import THREADS
 from privatize.identity.library import DISTRIBUTION
 from privatize.storage.database import Database, DatabaseError
 

@@ -235,7 +235,7 @@ def draw(sampler: Sampler, n: int, rng: np.random.Generator) -> Any:
     return drawn
 
 
-def skip(sampler: Sampler, n: int, rng: np.random.Generator) -> None:
+def skip(sampler: Any, n: int, rng: np.random.Generator) -> None:
     """Use a generator as a draw of n records would, to get to what is drawn next.
 
     Only our own samplers know how to do so without making the records: a derived class may differ.
