@@ -2,10 +2,11 @@
 
 A fingerprint reads everything that could change what a function computes, at every call. Most of that is in
 few places: the function's code, names, docstring, annotations and defaults, its closure, the globals that it
-names. If these contain only values that cannot change, modules with a version, and other such functions, the
-fingerprint is the same for as long as each place contains the very same object. Comparing them takes a tenth
-of the time. The same goes for methods that set no attributes, if the classes of their object are plain and
-contain only such values, too. All other functions have no guard, and their fingerprint is taken each time.
+names. If these contain only values that cannot change, modules with a version and their classes, and other
+such functions, the fingerprint is the same for as long as each place contains the very same object. Comparing
+them takes a tenth of the time. The same goes for methods that set no attributes, if the classes of their
+object are plain and contain only such values, too. All other functions have no guard, and their fingerprint
+is taken each time.
 """
 
 import builtins

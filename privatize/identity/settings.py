@@ -1,5 +1,6 @@
 """Read the settings of the process and of libraries that change what code computes."""
 
+import functools
 import gc
 import importlib
 import locale
@@ -72,6 +73,13 @@ def settings_for(names: Set[str], libraries: Set[str]) -> list[Any]:
     return found
 
 
+@functools.cache
+def _defaults(group: str) -> dict[str, Any]:
+    """Return the default values of the options of pandas in a group."""
+    options = _pandas("_global_config").get(group, {})
+    return {name: _pandas("_registered_options")[f"{group}.{name}"].defval for name in options}
+
+
 def pandas_options() -> str:
     """Return the options of pandas that change what is computed and do not have their default values."""
     current, known = _pandas("_global_config"), _pandas("_registered_options")
@@ -80,6 +88,7 @@ def pandas_options() -> str:
     changed = [
         f"{group}.{name}={value!r}"
         for group in ("mode", "compute", "future")
+        if current.get(group) != _defaults(group)  # quicker; also if somebody has added an option
         for name, value in current.get(group, {}).items()
         if value != known[f"{group}.{name}"].defval
     ]

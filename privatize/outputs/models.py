@@ -51,14 +51,14 @@ def unfitted(estimator: Any, known: Unfitted | None = None) -> Unfitted | None:
 
     None if a parameter may change in place, or if the estimator has anything else that a copy may need.
     """
-    given = vars(estimator).copy()
     made = known and known.estimator
+    if type(made) is not type(estimator) and _listed(type(estimator)) is None:
+        return None
+    given = vars(estimator).copy()
     if type(made) is not type(estimator) or not _has_state_of(given, made):
-        if _listed(type(estimator)) is None:
-            return None
         try:
             made, known = sys.modules["sklearn.base"].clone(estimator), None
-            usual = vars(made).keys() >= set(estimator._get_param_names())
+            usual = made is not estimator and vars(made).keys() >= set(estimator._get_param_names())
         except Exception:  # calibration reports what is wrong with it
             return None
         if not usual or type(made) is not type(estimator) or not _has_state_of(given, made):
@@ -67,7 +67,7 @@ def unfitted(estimator: Any, known: Unfitted | None = None) -> Unfitted | None:
 
 
 def _has_state_of(given: dict[str, Any], made: Any) -> bool:
-    """Tell whether attributes are the parameters of an estimator, and besides what was learned."""
+    """Tell whether attributes are the parameters of an estimator, and otherwise what was learned."""
     own = vars(made)
     same = all(given.get(name, given) is each and type(each) in _ATOMS for name, each in own.items())
     return same and all(name.endswith("_") and name[0] != "_" for name in given.keys() - own.keys())

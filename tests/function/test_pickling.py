@@ -105,9 +105,9 @@ def values():
 
 
 def shown(value):
-    """Return a value's repr, or the reprs of settings; without `workers`, which are not sent."""
+    """Return a value's repr, or the reprs of settings; without what is not sent: `workers`, and ids."""
     if isinstance(value, Settings):
-        return {name: repr(each) for name, each in vars(value).items() if name != "workers"}
+        return {name: repr(each) for name, each in vars(value).items() if name not in ("workers", "short")}
     return repr(value)
 
 

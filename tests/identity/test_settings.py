@@ -6,6 +6,7 @@ import pytest
 from privatize import privatize, samplers
 from privatize.identity.change_guard import guard
 from privatize.identity.fingerprint import fingerprint
+from privatize.identity.settings import pandas_options
 
 pd = pytest.importorskip("pandas")
 
@@ -43,3 +44,22 @@ def test_settings_of_numpy_count():
         assert private.remembers(20)
     with np.errstate(all="ignore"):
         assert not private.remembers(20)
+
+
+def test_options_that_somebody_adds_count():
+    """Defaults are read once, but an extension of pandas may add options of its own later."""
+    config = pytest.importorskip("pandas._config.config")
+    if not hasattr(config, "_registered_options"):
+        pytest.skip("this version of pandas has its options elsewhere")
+    before = pandas_options()
+    config.register_option("mode.of_an_extension", 1)
+    try:
+        assert pandas_options() == before
+        pd.set_option("mode.of_an_extension", 2)
+        assert "mode.of_an_extension=2" in pandas_options()
+    finally:
+        del (
+            config._global_config["mode"]["of_an_extension"],
+            config._registered_options["mode.of_an_extension"],
+        )
+    assert pandas_options() == before

@@ -878,4 +878,5 @@ class TestUnfitted:
             pass
 
         inner = pipeline.make_pipeline(linear_model.Ridge())
-        assert all(models.unfitted(each) is None for each in (Own(), inner, neighbors.KNeighborsRegressor()))
+        others = (Own(), inner, neighbors.KNeighborsRegressor(), object(), linear_model.Ridge)
+        assert all(models.unfitted(each) is None for each in others)
