@@ -14,9 +14,9 @@ from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
 os.environ["PRIVATIZE_STORE"] = ""  # tests remember nothing on disk unless they say so
 
-# It cannot be imported without scikit-learn.
+# They, or their examples, need scikit-learn.
 _NEED_SKLEARN = ["privatize/sklearn.py", "privatize/function/private_estimator.py"]
-_NEED_SKLEARN += ["privatize/function/predictions.py"]
+_NEED_SKLEARN += ["privatize/function/predictions.py", "privatize/identity/model_guard.py"]
 collect_ignore = _NEED_SKLEARN if find_spec("sklearn") is None else []
 
 
