@@ -37,7 +37,7 @@ def configure(
         Whether calibration shows a bar. None: if it takes more than a second, in a terminal or a notebook.
     stress : bool
         Whether a calibration of 500 pairs or more ends with a stress test, which warns if the estimate hangs
-        on an assumption of P. True by default; it costs less than a fifth of a calibration.
+        on an assumption of P. True by default; it evaluates an eighth more pairs.
 
     Examples
     --------

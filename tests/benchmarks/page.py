@@ -16,12 +16,10 @@ QUESTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "the function takes 100 µs, a float": ("calibration", "a float, f = 100 µs, per pair"),
         "100 µs, a dict": ("calibration", "a dict, f = 100 µs, per pair"),
         "100 µs, a series, from a frame": ("calibration", "a frame, to a series, f = 100 µs, per pair"),
-        "1 ms, a float": ("calibration", "a float, f = 1 ms, per pair"),
         "20 questions on one frame": ("a catalogue", "20 questions, data frames of pandas"),
-        "8 rows each, pandas": ("people", "pandas: 8 rows each"),
-        "8 rows each, arrays": ("people", "dict: 8 rows each"),
+        "people with 8 rows, pandas": ("people", "pandas: 8 rows each"),
+        "people with 8 rows, arrays": ("people", "dict: 8 rows each"),
         "stress test, a mean": ("calibration", "the stress test, mean of 1,000 numbers"),
-        "stress test, a slope": ("calibration", "the stress test, slope, columns of 1,000"),
         '`"auto"`, 20 means': ("calibration", 'scaled="auto", means of 20 columns from 3 factors'),
         '`"auto"`, 100 covariances': ("calibration", 'scaled="auto", covariance 10×10'),
     },
@@ -35,8 +33,6 @@ QUESTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "The authors' R package": {
         "a mean, m=50,000": ("the R package", "mean of Exp(1), n=1,000, m=50,000, plain"),
-        "with `additive`": ("the R package", "mean of Exp(1), n=1,000, m=50,000, additive"),
-        "a density, m=50,000": ("the R package", "density at 11 points, n=5,000, m=50,000, plain"),
         "SVM, new workers": ("the R package", f"{SVM}, two workers, started first"),
         "SVM, `workers=None`, new workers": ("the R package", f"{SVM}, workers=None, started first"),
         "SVM, warm workers": ("the R package", f"{SVM}, two workers, warm"),
@@ -45,8 +41,6 @@ QUESTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "1,000 numbers": ("calls", "warm call over the raw function, 1,000 numbers"),
         "1,000 rows, pandas": ("calls", "warm call over the raw function, a frame of 1,000 rows"),
         "a method": ("calls", "warm call, a method"),
-        "after `replace()`": ("calls", "warm call, a function made by replace()"),
-        "sealed data": ("calls", "warm call, sealed data"),
         "a catalogue's question": ("calls", "warm call, a catalogue's member, with a budget in memory"),
         "`fit`, GaussianNB": ("calls", "PrivateEstimator.fit over the raw fit, GaussianNB"),
         "`fit`, LogisticRegression": ("calls", "PrivateEstimator.fit over the raw fit, LogisticRegression"),
@@ -56,7 +50,6 @@ QUESTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "Blocks, checks, learning": {
         "a block, numpy": ("blocks", NUMPY_BLOCK),
-        "a block, pandas": ("blocks", "slope, 100 blocks of 200 rows of a frame, for each block"),
         "a block, scikit-learn": (
             "blocks",
             "logistic regression, 50 blocks of 500 of 25,000 x 10, for each block",
@@ -64,13 +57,10 @@ QUESTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "`check_fit`, 1 ms": ("check_fit", "check_fit, f = 1 ms"),
         "`check_fit`, 10 ms": ("check_fit", "check_fit, f = 10 ms"),
         "`learn`, 10⁶ rows, pandas": ("learning", "learn, pandas, 1,000,000 x 10"),
-        "`learn`, pyarrow": ("learning", "learn, pyarrow, 1,000,000 x 10"),
     },
     "Noise and answers": {
         "1,000 numbers, Laplace": ("peers", "Laplace noise, 1,000 numbers", "opendp"),
-        "1,000 numbers, diffprivlib": ("peers", "Laplace noise, 1,000 numbers", "diffprivlib"),
         '`"matrix"`, 100 numbers': ("noise", 'Gaussian(scaled="matrix"), 100 numbers'),
-        "a private mean": ("peers", "private mean of 1,000 numbers", "opendp"),
         "a private mean, diffprivlib": ("peers", "private mean of 1,000 numbers", "diffprivlib"),
     },
     "Memory, drawing": {
@@ -179,12 +169,12 @@ def _slow(results: list[Result]) -> Iterator[str]:
         "`workers=None`, pairs are evaluated meanwhile."
     )
     yield (
-        f"- **Blocks.** Each is a process of its own; {ours('blocks', NUMPY_BLOCK)} of that is mostly the "
-        "fork. `check_fit` has hundreds, so it is slow for functions of a millisecond."
+        f"- **Blocks.** Each has a process of its own, which takes {ours('blocks', NUMPY_BLOCK)}, mostly for "
+        "the fork. `check_fit` has hundreds of them."
     )
     yield (
-        "- **Memory.** At the end, the largest gaps are measured again in new memory, while the old is kept, "
-        "so that a function that recognizes arrays by their ids is found."
+        "- **Memory.** The largest gaps are measured again, in other memory than before, to find functions "
+        "that recognize arrays by their ids."
     )
     yield (
         "- **Budgets.** A charge is on disk before the data is touched, which takes "
