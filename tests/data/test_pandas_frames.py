@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from privatize import privatize, samplers
-from privatize.data import columns, frames, pandas_frames, records
+from privatize.data import columns, frames, pandas_blocks, pandas_frames, records
 from privatize.data.support import Maybe, OneOf
 from privatize.data.tabular import Tabular
 from privatize.errors import DataError, PrivatizeError
@@ -575,27 +575,11 @@ def test_neighbours_are_the_same_block_by_block_and_column_by_column(name):
             kept = other.copy(deep=True)
             for at in range(made.shape[1]):
                 made.isetitem(at, made.iloc[::-1, at].array)
-            for own in pandas_frames.inside_blocks(made):
+            for own in pandas_blocks.inside_blocks(made):
                 with contextlib.suppress(ValueError, TypeError):
                     own[...] = own[..., :1]
             pd.testing.assert_frame_equal(other, kept)
         pd.testing.assert_frame_equal(drawn, before)
-
-
-def test_neighbours_are_made_block_by_block_only_from_frames_with_the_layout_of_private_data():
-    """A frame in another layout would be passed on as it is, and a function may round differently on it."""
-    drawn = samplers.table({k: COLUMNS[k] for k in ("age", "pay", "sex", "day", "ok")}).draw(
-        9, np.random.default_rng(1)
-    )
-    assert pandas_frames.is_laid_out(drawn)
-    named, marked = drawn.rename_axis("row"), drawn.copy()
-    marked.attrs = {"secret": 1}
-    by_rows = pd.DataFrame(np.ones((9, 2)), copy=False)
-    in_two_blocks = pd.DataFrame({"a": np.ones(9)})
-    in_two_blocks["b"] = 2.0
-    for odd in (named, marked, by_rows, in_two_blocks, drawn.iloc[::2], drawn["pay"]):
-        assert not pandas_frames.is_laid_out(odd)
-    assert not pandas_frames.is_laid_out(drawn.set_flags(allows_duplicate_labels=False))
 
 
 def write_labels(labels, value):
