@@ -20,7 +20,7 @@ from privatize.identity.origin import is_installed
 VARIABLE = "PRIVATIZE_LIBRARIES"
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 """Environment variables that limit the threads of libraries when they are loaded."""
-_MOST = 2000  # modules, so that their names fit into a variable
+_MOST = 1000  # modules: a variable has at most 128 KB, and others are loaded by workers themselves
 _SAFE_THREADS = {"jemalloc_bg_thd"}  # of an allocator, which prepares for forks
 
 
