@@ -107,10 +107,11 @@ def check_drift(evaluator: Evaluator, gaps: Vector, *, exact: bool, elsewhere: b
 
 def check_each(evaluator: JointEvaluator, *, exact: bool) -> None:
     """Measure the largest gap of each of many functions again, since the joint gap shows but one of them."""
-    largest, buffers = evaluator.largest(), [evaluator.pairs.drop_buffers()]
+    largest = evaluator.largest()
     with rng_guard(evaluator.s0) as guard, collected_warnings(evaluator.warned):
-        for index in sorted(largest):  # in order, so that the pairs between two of them are drawn once
-            buffers[1:] = [evaluator.pairs.drop_buffers()]  # as below
+        # In order, so that the pairs between two of them are drawn once.
+        for left, index in zip(range(len(largest), 0, -1), sorted(largest), strict=True):
+            evaluator.pairs.buffers.move(left)  # as below
             pair = evaluator.pairs.pair_at(index)
             for at in np.flatnonzero(~np.isnan(largest[index])).tolist():
                 what = f"{evaluator.function.labels[at]}: {DRIFTS}"
@@ -132,10 +133,8 @@ def _again(
     evaluator: Evaluator, chosen: set[int], guard: rng_guard, refusal: Callable[[int], PrivatizeError]
 ) -> Iterator[tuple[int, Any, Any, float]]:
     """Run the function on chosen pairs; yield indices, flat outputs and gaps, or refuse if it fails."""
-    buffers = [evaluator.pairs.drop_buffers()]
-    for index in sorted(chosen):
-        # In other memory than the last pair: a function may recognize arrays by their ids.
-        buffers[1:] = [evaluator.pairs.drop_buffers()]
+    for left, index in zip(range(len(chosen), 0, -1), sorted(chosen), strict=True):
+        evaluator.pairs.buffers.move(left)  # a function may recognize arrays by their ids or addresses
         pair = evaluator.pairs.pair_at(index)
         try:
             a, b = evaluator.both(pair, guard)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.calibration import capacity, streams
+from privatize.calibration.buffers import Buffers, is_buffered
 from privatize.data import records
 from privatize.data.schema import Schema
 from privatize.errors import NotReproducibleError, SettingsError
@@ -42,6 +43,8 @@ class NeighbourSampler:
         How many pairs share a stream.
     turns : sequence of Sampler
         If there are some, each block is drawn from another one of them, in turns, and not from P.
+    buffers : Buffers
+        The memory of neighbours that are arrays.
     schema, bytes, seconds
         What `check` has seen: the schema of a dataset, about how many bytes it takes, and how long it takes
         to be drawn.
@@ -74,14 +77,15 @@ class NeighbourSampler:
         self.streamable = target is None and traits_of(sampler).streamable
         self.width = 0  # how many numbers a pair of a stack has, once that is known
         self.aligned = False  # whether a dataset is a tuple of aligned arrays
-        self._buffers: tuple[NDArray[Any], NDArray[Any]] | None = None
+        self.buffers = Buffers()
         self._next: tuple[int, np.random.Generator, NDArray[np.int64]] | None = None
         self._prepared: dict[int, tuple[np.random.Generator, NDArray[np.int64]]] = {}
         self._marks: dict[int, Any] = {}  # by the index of a pair: the state of its generator before it
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy, for example in another process, must have streams and memory of its own.
-        return vars(self) | {"_buffers": None, "_next": None, "_rest": None, "_prepared": {}, "_marks": {}}
+        own = {"_next": None, "_rest": None, "buffers": Buffers()}
+        return vars(self) | own | {"_prepared": {}, "_marks": {}}
 
     # -- records --
 
@@ -245,23 +249,16 @@ class NeighbourSampler:
 
     def neighbours(self, drawn: Any, position: int) -> tuple[Any, Any]:
         """Return both datasets of a pair; arrays are valid until the next pair, which reuses their memory."""
-        if type(drawn) is not np.ndarray or drawn.dtype.kind not in "biufcmMUS":
+        if not is_buffered(drawn):
             return records.pair(drawn, position, self.size)
-        # The same, faster: two arrays for all pairs, since giving memory back and getting it
-        # again costs more than copying. Outputs are flattened before the next pair.
-        buffers, first = self._buffers, drawn[: self.size]
-        if buffers is None or buffers[0].shape != first.shape or buffers[0].dtype is not drawn.dtype:
-            buffers = self._buffers = (np.empty(first.shape, drawn.dtype), np.empty(first.shape, drawn.dtype))
-        one, other = buffers
-        one[...] = first
-        other[...] = first
-        other[position] = drawn[self.size]
-        return one, other
+        return self.buffers.pair(drawn, position, self.size)  # the same, faster
 
-    def drop_buffers(self) -> object:
-        """Put the next pair into other memory; return the old buffers, which must stay alive until then."""
-        old, self._buffers = self._buffers, None
-        return old
+    def repeater(self, drawn: Any) -> Callable[[], Any]:
+        """Return what makes the first dataset of a pair once more, after the function has had it."""
+        if is_buffered(drawn):
+            return lambda: self.buffers.again(drawn, self.size)
+        copied = records.fresh(records.copy(records.head(drawn, self.size)))
+        return lambda: copied
 
 
 class RecordSampler(NeighbourSampler):

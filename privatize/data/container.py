@@ -17,6 +17,8 @@ Positions = NDArray[np.intp]
 # Types whose values cannot be changed in place: a container of only these needs no deep copy.
 IMMUTABLE = frozenset({int, float, complex, bool, str, bytes, type(None), dt.date, np.float64, np.int64})
 
+_COMPARED = 2**20  # bytes of arrays that are compared at once
+
 
 class Container(ABC):
     """The base class of adapters. Its defaults suit arrays whose first axis counts the records."""
@@ -206,4 +208,7 @@ def _equal_arrays(one: NDArray[Any], other: NDArray[Any]) -> bool:
         return all(map(equal, one.ravel().tolist(), other.ravel().tolist()))
     if one.dtype.names:  # field by field, since the bytes between fields belong to no record
         return all(equal(one[name], other[name]) for name in one.dtype.names)
-    return bool(one.tobytes() == other.tobytes())
+    one, other = np.atleast_1d(one, other)
+    rows = max(1, _COMPARED * len(one) // max(1, one.nbytes))  # piece by piece, to save memory
+    pieces = range(0, len(one), rows)
+    return all(one[at : at + rows].tobytes() == other[at : at + rows].tobytes() for at in pieces)

@@ -65,6 +65,7 @@ QUESTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "Memory, drawing": {
         "n=1,000,000": ("memory", "plain, n=1,000,000, m=100"),
+        "n=10,000,000": ("memory", "plain, n=10,000,000, m=20"),
         "m=10,000,000, `additive`": ("memory", "additive, n=1,000, m=10,000,000"),
         "65 columns, pandas": ("drawing", "table of 65 columns, pandas, n=1,000, per number"),
         "65 columns, arrays": ("drawing", "table of 65 columns, dict, n=1,000, per number"),
@@ -173,8 +174,9 @@ def _slow(results: list[Result]) -> Iterator[str]:
         "the fork. `check_fit` has hundreds of them."
     )
     yield (
-        "- **Memory.** The largest gaps are measured again, in other memory than before, to find functions "
-        "that recognize arrays by their ids."
+        "- **Memory.** The records that were drawn and two neighbours made of them are three datasets. The "
+        "largest gaps are measured again, in other memory than before, to find functions that recognize "
+        "arrays by their ids; systems may keep the earlier memory of arrays below 32 MB."
     )
     yield (
         "- **Budgets.** A charge is on disk before the data is touched, which takes "

@@ -367,3 +367,15 @@ class TestRefusals:
         with pytest.raises(OutputError, match="too large"):
             additive(np.positive, average=False)(np.full(4, 2**61))
         assert additive(np.positive, average=False)(np.full(3, 255, dtype=np.uint8)) == 765
+
+
+@for_each("place", [id, lambda x: x.__array_interface__["data"][0]], ids=["object", "address"])
+def test_a_function_that_recognizes_arrays(place):
+    """All pairs would have the gap of the first one, since the memory of their data is used again."""
+    answers = {}
+
+    def cached(x):
+        return answers.setdefault(place(x), float(x.mean()))
+
+    with pytest.raises(NotReproducibleError, match=r"It\s+must not depend|it must not depend"):
+        estimate(cached, n=100, gamma=0.1)

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from privatize import plan
-from privatize.calibration.order_statistic import floor_of, order_statistic, widened
+from privatize.calibration.order_statistic import floor_of, order_statistic, smallest, widened
 from privatize.errors import InfiniteSensitivityError, NotReproducibleError, ZeroSensitivityError
 from privatize.mechanisms.shapes import Shape
+from tests.cases import for_each
 
 PLAN = plan(0.1)
 
@@ -16,6 +17,24 @@ def test_the_kth_smallest():
     gaps = np.random.default_rng(0).permutation(np.arange(1.0, PLAN.m + 1))
     assert order_statistic(gaps, PLAN, None) == PLAN.k
     assert order_statistic(gaps, PLAN, 1e6) == 1e6
+
+
+@for_each(
+    "law",
+    [
+        lambda rng, m: rng.exponential(size=m),
+        lambda rng, m: rng.integers(0, 3, size=m) * 1.0,  # ties
+        lambda rng, m: np.sort(rng.random(m)),  # not independent of the index, so all are partitioned
+        lambda rng, m: np.where(rng.random(m) < 0.1, np.inf, rng.pareto(1, size=m)),
+    ],
+    ids=["exponential", "ties", "sorted", "failures"],
+)
+def test_the_kth_smallest_of_very_many(law):
+    """A selection that saves memory could take another one."""
+    gaps = law(np.random.default_rng(2), 2**20 + 12_345)
+    ordered = np.sort(gaps)
+    for k in (1, 2, len(gaps) // 3, len(gaps) * 19 // 20, len(gaps) - 1, len(gaps)):
+        assert smallest(gaps, k) == ordered[k - 1]
 
 
 def test_zero_and_infinity():

@@ -229,7 +229,7 @@ class Evaluator:
         """Return the gap of one pair: a finite number, or infinity if anything went wrong."""
         first = self.structure is None
         if first:
-            again = records.fresh(records.copy(records.head(pair[0], self.pairs.size)))
+            again = self.pairs.repeater(pair[0])
         try:
             a, b = self.measured(pair, rng, reseed)
             gap = self.norm.gap(a, b)
@@ -253,7 +253,7 @@ class Evaluator:
             if self.heartbeat is not None:  # the check below does not count as the pair's time
                 self.heartbeat(index)
             if self.trusted != "pair=":  # its gaps are compared with plain evaluation afterwards
-                self._check_repeats(a, again, rng)
+                self._check_repeats(a, again(), rng)
         if not gap <= LARGEST:
             return self.note(index, "not_finite", _NOT_FINITE)
         if index % self.answers_every == 0 and wanted_answers(self, index, index + 1):

@@ -1,0 +1,61 @@
+"""The memory of neighbours, which pairs share until they are measured again."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privatize.calibration.buffers import Buffers, is_buffered
+
+
+def addresses(arrays):
+    return {(id(each), each.__array_interface__["data"][0]) for each in arrays}
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 20), st.sampled_from(["f8", "i4", "U3", "M8[s]", "?"]), st.data())
+def test_both_neighbours(n, dtype, data):
+    """A neighbour with other records would have another gap."""
+    drawn = np.arange(n + 1).astype("i8").astype(dtype)
+    position = data.draw(st.integers(0, n - 1))
+    one, other = Buffers().pair(drawn, position, n)
+    expected = drawn[:n].copy()
+    assert np.array_equal(one, expected)
+    expected[position] = drawn[n]
+    assert np.array_equal(other, expected) and one.dtype == other.dtype == drawn.dtype
+    assert one.base is None and other.base is None
+
+
+def test_pairs_share_memory():
+    """Getting and freeing memory for every pair takes longer than copying the records."""
+    buffers = Buffers()
+    first = addresses(buffers.pair(np.zeros(51), 3, 50))
+    assert addresses(buffers.pair(np.ones(51), 3, 50)) == first
+    assert buffers.pair(np.ones(21), 3, 20)[0].shape == (20,)
+    assert buffers.pair(np.ones(21, dtype="i4"), 3, 20)[0].dtype == "i4"
+
+
+def test_pairs_that_are_measured_again_have_memory_of_their_own():
+    """Two of them in the same memory could have the same answer from a cache, and would seem to agree."""
+    buffers, drawn = Buffers(), np.arange(51.0)
+    seen = addresses(buffers.pair(drawn, 3, 50))
+    for left in range(4, 0, -1):
+        buffers.move(left)
+        found = addresses(buffers.pair(drawn, 3, 50))
+        for part in range(2):
+            assert not {each[part] for each in found} & {each[part] for each in seen}
+        seen |= found
+
+
+def test_the_first_dataset_once_more():
+    """In the memory of the first neighbour it would seem to be the same object to a cache."""
+    buffers, drawn = Buffers(), np.arange(51.0)
+    one, _ = buffers.pair(drawn, 3, 50)
+    one[:] = 0  # as a function may do
+    again = buffers.again(drawn, 50)
+    assert again is not one and np.array_equal(again, drawn[:50]) and again.base is None
+
+
+def test_what_is_buffered():
+    """An object in an array could be changed by the function, also in the drawn records."""
+    assert is_buffered(np.zeros(3)) and is_buffered(np.array(["a"]))
+    assert not is_buffered(np.array([[]], dtype=object)) and not is_buffered([1.0])
