@@ -53,7 +53,8 @@ class Spread:
     def over(self, noise: Vector) -> Vector:
         """Return the signal: the spread of each number over the standard deviation of its noise."""
         with np.errstate(all="ignore"):
-            return np.asarray(np.nan_to_num(self.deviations / noise, nan=0.0, posinf=np.inf))
+            found = self.deviations / noise
+            return np.where(np.isnan(found), 0.0, found)
 
     def constant(self, names: list[str]) -> str:
         """Say which numbers were the same on all datasets: it is not known how much noise they need.

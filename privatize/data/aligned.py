@@ -75,6 +75,12 @@ class Tuples(Container):
         parts = ((one[key], other[key]) for key in self.keys(one))
         return all(find(a) is find(b) and of(a).alike(a, b) for a, b in parts)
 
+    def is_same_kind(self, data: Any, drawn: Any) -> bool:
+        keys = self.keys(data)
+        parts = ((data[key], drawn[key]) for key in keys) if keys == self.keys(drawn) else ()
+        same = [type(a) is type(b) and of(a).is_same_kind(a, b) for a, b in parts]
+        return bool(same) and all(same)
+
     def cast(self, drawn: Any, schema: Schema) -> Any:
         if not isinstance(schema, AlignedSchema) or self.keys(drawn) != schema.keys:
             return drawn

@@ -29,6 +29,11 @@ class Arrays(Container):
         self.count(data)
         return ArraySchema(data.dtype, tuple(data.shape[1:]))
 
+    def is_same_kind(self, data: Any, drawn: Any) -> bool:
+        if type(data) is not np.ndarray or data.dtype != drawn.dtype or data.dtype.kind not in "biuf":
+            return False
+        return data.ndim > 0 and bool(data.shape[1:] == drawn.shape[1:])
+
     def concat(self, parts: Sequence[Any]) -> Any:
         return np.concatenate(parts)
 

@@ -15,6 +15,7 @@ from privatize.data.support import OneOf, bounds, is_pair, unwrap
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
+_FEW = 8  # known values that are compared one after the other
 
 
 def is_missing(value: Any) -> bool:
@@ -133,10 +134,13 @@ def convert_numbers(values: Array, dtype: np.dtype[Any], support: Any, missing: 
     >>> convert_numbers(np.array([0.0, 1.0, 7.0]), np.dtype(int), OneOf((0, 1), unknown=0))
     array([0, 1, 0])
     """
+    if missing is None and values.dtype == dtype and dtype.kind in "iu" and _is_known(support):
+        low, high = _known_edges(*support, dtype)  # the same, faster
+        return np.minimum(np.maximum(values, low), high)
     inner, optional = unwrap(support)
     absent = absent_in(values, missing)
     if isinstance(inner, OneOf):
-        inside = np.isin(values, np.array(inner.values)) & ~absent
+        inside = _are_among(values, inner.values) & ~absent
         found = np.where(inside, cast_numbers(values, dtype), np.array(inner.unknown, dtype=dtype))
     elif inner is None:
         found, optional = cast_numbers(values, dtype), True
@@ -148,6 +152,16 @@ def convert_numbers(values: Array, dtype: np.dtype[Any], support: Any, missing: 
         found = found + 0.0  # -0.0 becomes 0.0: P's support has one zero, not two
     # NaNs can differ in their bits, which code can read: all of them become the usual one.
     return np.where(absent, np.array(np.nan, dtype=dtype), found) if optional and absent.any() else found
+
+
+def _are_among(values: Array, known: tuple[Any, ...]) -> Mask:
+    """Tell which numbers are among known ones."""
+    if len(known) > _FEW:
+        return np.isin(values, np.array(known))
+    found = np.zeros(values.shape, dtype=bool)  # the same, faster
+    for each in np.array(known):
+        found |= values == each
+    return found
 
 
 def convert_floats(values: Any, drawn: Any, support: Any) -> Array | None:
@@ -190,13 +204,17 @@ def _clip(values: Array, dtype: np.dtype[Any], ends: Any, absent: Mask) -> Array
     if integers and values.dtype.kind in "iu":
         # As integers, because floats cannot represent all of them beyond 2^53.
         first, last = ends
-        known = all(type(end) in (int, float) for end in ends)
-        edges = (_known_edges if known else _edges)(first, last, dtype)
+        edges = (_known_edges if _is_known(ends) else _edges)(first, last, dtype)
         found = np.clip(values if values.dtype == dtype else cast_numbers(values, dtype), *edges)
     else:
         numbers = values if values.dtype.kind == "f" else values.astype(np.float64)
         found = cast_numbers(np.clip(np.where(absent, 0, numbers) if some else numbers, low, high), dtype)
     return np.where(absent, cast_numbers(np.asarray(fill_value(low, high)), dtype), found) if some else found
+
+
+def _is_known(support: Any) -> bool:
+    """Tell whether a support is two numbers of Python's, as usual."""
+    return type(support) is tuple and len(support) == 2 and all(type(end) in (int, float) for end in support)
 
 
 def _edges(low: Any, high: Any, dtype: Any) -> list[Array]:

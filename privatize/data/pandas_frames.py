@@ -118,6 +118,17 @@ class PandasFrames(Tabular):
             return None
         return tuple(label(name) for name in data.columns.names)
 
+    def is_same_kind(self, data: Any, drawn: Any) -> bool:
+        if self.form == "series" or data.shape[1] != drawn.shape[1]:
+            return False
+        own, wanted = data.columns, drawn.columns
+        # Only names that are strings: 1, 1.0 and True would be equal.
+        strings = isinstance(own.dtype, pd.StringDtype) and own.dtype == wanted.dtype and own.is_unique
+        if not strings or not own.equals(wanted) or self.heading(data) != self.heading(drawn):
+            return False
+        # A column's schema depends on its dtype alone.
+        return self.dtypes(data) == self.dtypes(drawn) and self.index(data) == self.index(drawn)
+
     def contents(self, data: Any) -> list[Any]:
         found = super().contents(data)
         if self.index(data) is not None:
@@ -258,37 +269,39 @@ class PandasFrames(Tabular):
     # -- private data
 
     def convert(self, data: Any, drawn: Any, support: Any) -> Any:
-        names, index = self.names(drawn), pd.RangeIndex(len(data))
+        index: Any = pd.RangeIndex(len(data))
         indexed = list(drawn.index.names) if self.index(drawn) is not None else []
-        ends, width = [support, *[None for _ in indexed]], len(names)
+        ends, width = [support, *[None for _ in indexed]], 1
         if self.form == "frame":
-            ends = split(support, [*names, *indexed])
+            names = self.names(drawn)
+            ends, width = split(support, [*names, *indexed]), len(names)
         if indexed:
             labels = map(labels_of, (data.index, drawn.index))
             made = [self.convert_column(*part) for part in zip(*labels, ends[width:], strict=True)]
             index = joined(made, indexed)
-        return self.assemble(self._converted(data, drawn, ends[:width]), names_for(drawn), index)
+        return self.assemble(_converted(self, data, drawn, ends[:width]), names_for(drawn), index)
 
-    def _converted(self, data: Any, drawn: Any, ends: list[Any]) -> list[Any]:
-        """Return the columns of private data as P would draw them, with a fast path for numpy's numbers."""
-        made: list[Any] = []
-        for own, wanted, end in zip(columns.arrays(data), columns.arrays(drawn), ends, strict=True):
-            numbers = convert_floats(own, wanted, end)
-            if numbers is None and is_quick(own.dtype, wanted.dtype, end):
-                numbers = convert_numbers(own, wanted.dtype, end)
-            made.append(numbers)
-        if all(part is not None for part in made):
-            return made
-        for at, part in enumerate(zip(self.columns(data), self.columns(drawn), ends, strict=True)):
-            if made[at] is not None:
-                continue
-            found = distinct(*part)
-            if found is None:
-                made[at] = taken(columns.arrays(self.convert_column(*part))[0], slice(None))
-            else:
-                places, known = found
-                made[at] = taken(columns.arrays(self.convert_listed([*known, None], *part[1:]))[0], places)
+
+def _converted(own: Tabular, data: Any, drawn: Any, ends: list[Any]) -> list[Any]:
+    """Return the columns of private data as P would draw them, with a fast path for numpy's numbers."""
+    made: list[Any] = []
+    for values, wanted, end in zip(columns.arrays(data), columns.arrays(drawn), ends, strict=True):
+        numbers = convert_floats(values, wanted, end)
+        if numbers is None and is_quick(values.dtype, wanted.dtype, end):
+            numbers = convert_numbers(values, wanted.dtype, end)
+        made.append(numbers)
+    if all(part is not None for part in made):
         return made
+    for at, part in enumerate(zip(own.columns(data), own.columns(drawn), ends, strict=True)):
+        if made[at] is not None:
+            continue
+        found = distinct(*part)
+        if found is None:
+            made[at] = taken(columns.arrays(own.convert_column(*part))[0], slice(None))
+        else:
+            places, known = found
+            made[at] = taken(columns.arrays(own.convert_listed([*known, None], *part[1:]))[0], places)
+    return made
 
 
 def distinct(own: Any, drawn: Any, support: Any) -> tuple[Any, list[Any]] | None:

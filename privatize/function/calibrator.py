@@ -69,7 +69,7 @@ class Estimate:
 
     def snapshot(self, asked: Question) -> Snapshot | ChangeGuard:
         """Record what the function could change, before a private run."""
-        if self.guard is not None and self.guard.same():
+        if self.guard is not None:  # it has been compared when the estimate was recalled
             return self.guard
         return Snapshot(asked.call.function, asked.call.shared())
 

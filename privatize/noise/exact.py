@@ -26,7 +26,7 @@ Words = NDArray[np.uint64]
 source: contextvars.ContextVar[Callable[[int], bytes]] = contextvars.ContextVar("source", default=os.urandom)
 
 # Up to this many draws pure Python is faster than numpy (tests/benchmarks/noise.py).
-_FEW = 28
+_FEW = 20
 _32, _LOW = np.uint64(32), np.uint64(2**32 - 1)
 # The vectorized paths take scales up to 2^55; larger ones are drawn in Python's integers. A draw is at most
 # 63 * 2^55 + 2^55 = 2^61 in magnitude there (`_wide` handles the rest), so int64 never wraps.

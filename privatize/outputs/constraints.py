@@ -27,11 +27,11 @@ def probabilities(values: ArrayLike, axis: int = -1) -> Array:
         raise SettingsError("probabilities() was given no values, which cannot sum to 1.")
     with np.errstate(over="ignore"):  # a common shift does not matter, nor how far below the top
         rows = np.maximum(rows - rows.max(axis=-1, keepdims=True), -2.0)
-    # The projection onto the simplex subtracts one number from all values, and makes negative ones 0.
+    # The projection onto the simplex subtracts one number from all values, and makes negative ones 0. The k
+    # largest then sum to at most 1, whatever k is, and to 1 if k is the number of positive ones.
     falling = -np.sort(-rows, axis=-1)
-    excess = (np.cumsum(falling, axis=-1) - 1) / np.arange(1, rows.shape[-1] + 1)
-    count = np.maximum((falling > excess).sum(axis=-1, keepdims=True), 1)
-    found = np.maximum(rows - np.take_along_axis(excess, count - 1, axis=-1), 0.0)
+    excess = (falling.cumsum(axis=-1) - 1) / np.arange(1, rows.shape[-1] + 1)
+    found = np.maximum(rows - excess.max(axis=-1, keepdims=True), 0.0)
     return np.moveaxis(found / found.sum(axis=-1, keepdims=True), -1, axis)
 
 

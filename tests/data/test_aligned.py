@@ -7,6 +7,7 @@ from privatize import samplers
 from privatize.data import records
 from privatize.data.support import OneOf
 from privatize.errors import DataError
+from tests.cases import for_each
 from tests.data.conversions import COLUMNS, TEXT, alone, fine, inf, nan, objects
 from tests.data.datasets import sampled
 
@@ -74,3 +75,28 @@ def test_tuples_are_cast_part_by_part():
     assert names == ["a", "b"]
     assert labels == [1, 2]
     assert {type(label) for label in labels} == {int}
+
+
+ALIGNED = [
+    (np.zeros((3, 2)), np.zeros(3, dtype=int)),
+    (np.zeros((3, 2)), np.zeros(3)),
+    (np.zeros((3, 2)), [0, 1, 1]),
+    (np.zeros((3, 2)),),
+    {"X": np.zeros(3), "y": np.zeros(3)},
+    {"y": np.zeros(3), "X": np.zeros(3)},
+    {"X": np.zeros(3), "z": np.zeros(3)},
+    {},
+    (),
+]
+
+
+@for_each("data", ALIGNED)
+def test_containers_of_the_same_kind_as_ps_have_its_schema(data):
+    """Data that does not fit would be let through, since schemas are not compared then."""
+    for drawn in ALIGNED:
+        if records.is_same_kind(data, drawn):
+            assert records.describe(data) == records.describe(drawn)
+    plain = bool(data) and all(
+        type(part) is np.ndarray for part in (data.values() if type(data) is dict else data)
+    )
+    assert records.is_same_kind(data, data) == plain

@@ -63,6 +63,7 @@ def test_arrays_of_the_same_kind_as_ps_have_its_schema(dtype, shape):
     """Data that does not fit would be let through, since schemas are not compared then."""
     drawn = [np.zeros(size, dtype=d) for size in ((2,), (2, 2)) for d in ("f8", "i8", "O", "i4,f8", "?")]
     data = np.zeros(shape, dtype=dtype)
+    assert not records.is_same_kind(np.zeros((), dtype=dtype), drawn[0])
     for each in drawn:
         if records.is_same_kind(data, each):
             assert records.describe(data) == records.describe(each)

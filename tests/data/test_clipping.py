@@ -412,3 +412,23 @@ def test_strings_are_looked_up_alone_as_they_are_beside_values_of_other_types(ot
     assert clipping.convert_choices(values, Maybe(support))[:5] == ["F", None, "M", "M", "M"]
     assert clipping.codes(values, ["F", "M"])[:5] == [0, -1, -1, 1, -1]
     assert clipping.absent_in(clipping.objects(values))[:5].tolist() == [False, True, False, False, False]
+
+
+@for_each("dtype", ["f8", "f4", "i8", "u1", "i2", "?"])
+@for_each("known", [(0, 1), (0.5, 1.0), (True, False), (300, -1), (2**60, 7), (nan, 2.0), tuple(range(20))])
+def test_known_numbers_are_found(dtype, known):
+    """A label that P draws would be replaced by another one."""
+    values = np.array([0, 1, 2, 7, 255], dtype=np.float64).astype(dtype)
+    values = np.append(values, np.array([0.5, nan], dtype=dtype)) if values.dtype.kind == "f" else values
+    found = clipping.convert_numbers(values, np.dtype(dtype), OneOf(known, unknown=0))
+    assert np.array_equal(found, np.where(np.isin(values, np.array(known)), values, np.array(0, dtype=dtype)))
+
+
+@for_each("dtype", ["i8", "i2", "u1"])
+@for_each("ends", [(0, 100), (0.5, 99.5), (-inf, 5), (3, inf), (0.2, 0.8), (-1e30, 1e30)])
+def test_integers_are_the_same_without_the_fast_path(dtype, ends):
+    """Private integers would be clipped to other values than P's."""
+    values = np.array([0, 1, 3, 5, 99, 100, 101, 127], dtype=dtype)
+    slow = clipping.convert_numbers(values, values.dtype, ends, np.zeros(len(values), dtype=bool))
+    fast = clipping.convert_numbers(values, values.dtype, ends)
+    assert np.array_equal(fast, slow) and fast.dtype == slow.dtype and fast is not values

@@ -618,3 +618,40 @@ def test_what_a_function_writes_into_the_names_of_columns_stays_there(infer, sev
             assert list(P.draw(2, np.random.default_rng(1)).columns) == list(parts)
             assert list(data.columns) == list(parts)
             assert list(private.calibrator.template(private.definition).records().columns) == list(parts)
+
+
+def of_other_kinds(frame):
+    """Return a frame, and some whose schemas differ from its own."""
+    first, *others = frame.columns
+    yield frame
+    yield frame.rename(columns={first: "other"})
+    yield frame[[*others, first]]
+    yield frame[others]
+    yield frame.assign(one_more=1)
+    yield frame.set_axis(range(frame.shape[1]), axis=1)
+    yield frame.set_axis(pd.Index(frame.columns, name="what"), axis=1)
+    yield frame.set_axis([*frame.columns[:-1], frame.columns[0]], axis=1)
+    yield frame.set_index(pd.Index(list("abcde"), name="who"))
+    yield frame.set_index(pd.date_range("2020-01-01", periods=len(frame)))
+    yield frame.astype({first: object})
+    yield frame.astype({first: "float32"})
+    yield frame.astype({first: "Int64"})
+
+
+@for_each("names", [["age", "pay"], ["age", "sex", "day"], ["age", "city", "seen", "kids", "maybe"]])
+def test_frames_of_the_same_kind_as_ps_have_its_schema(names):
+    """Data that does not fit would be let through, since schemas are not compared then."""
+    sampler = samplers.table(**{name: COLUMNS[name] for name in names})
+    frame, again = (sampler.draw(5, np.random.default_rng(seed)) for seed in (1, 2))
+    strings = isinstance(frame.columns.dtype, pd.StringDtype)  # from pandas 3 on
+    assert records.is_same_kind(again, frame) == strings
+    read = frame.set_axis(pd.Index(names), axis=1)  # as a frame of the user's own has them
+    assert records.is_same_kind(read, frame) == strings
+    for number, drawn in enumerate(of_other_kinds(frame)):
+        for place, data in enumerate(of_other_kinds(again)):
+            if records.is_same_kind(data, drawn):
+                assert number == place
+                assert records.describe(data) == records.describe(drawn)
+                assert records.match(drawn, records.describe(data), None) is drawn
+    assert not records.is_same_kind(frame["age"], frame)
+    assert not records.is_same_kind(frame["age"], frame["age"])
