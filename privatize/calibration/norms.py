@@ -48,6 +48,7 @@ class Norm:
         self.function = function
         owner: Any = function.__self__ if isinstance(function, MethodType) else None
         named = [name for name, known in NORMS.items() if known is function]
+        self._measure = owner.measure if isinstance(owner, Weighted | MatrixWeighted) else function
         self.absolute = bool(named) or type(owner) in _OURS
         self.name = named[0] if named else owner.norm_name if self.absolute else ""
         declared = getattr(owner, "norm_name", "")  # by the user's own mechanism
@@ -58,7 +59,7 @@ class Norm:
         if type(a) is float:
             return float(abs(a - b))
         with np.errstate(all="ignore"):
-            gap = float(self.function(a - b))
+            gap = float(self._measure(a - b))
         return gap if gap >= 0 else math.inf
 
     def gaps(self, steps: Vector) -> Vector:

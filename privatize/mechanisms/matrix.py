@@ -44,20 +44,21 @@ class MatrixWeighted:
     def norm(self, gap: Vector, /) -> float:
         """Return the norm of the transformed gap."""
         with np.errstate(all="ignore"):
-            return math.ldexp(l2(self._transformed(gap)), -self.shape.bits)
+            return self.measure(gap)
+
+    def measure(self, gap: Vector) -> float:
+        """Return the same for a caller that ignores floating-point errors itself: for many gaps."""
+        return math.ldexp(l2(self.shape.forward @ gap), -self.shape.bits)
 
     def bound(self, errors: Vector) -> float:
         """Return the largest norm of a gap whose numbers are at most these."""
         with np.errstate(all="ignore"):
-            moved = np.abs(self.shape.entries) @ np.ldexp(np.abs(errors), -self.shape.exponents)
+            moved = np.abs(self.shape.forward) @ np.abs(errors)
         return math.ldexp(l2(moved), -self.shape.bits)
-
-    def _transformed(self, gap: Vector) -> Vector:
-        return np.asarray(self.shape.entries @ np.ldexp(gap, -self.shape.exponents))
 
     def transformed(self, vector: Vector) -> Vector:
         """Return an answer, or a released one, in units in which all numbers have the same noise."""
-        return np.ldexp(self._transformed(vector), -self.shape.bits)
+        return np.asarray(np.ldexp(self.shape.forward @ vector, -self.shape.bits))
 
     def scale(self, sensitivity: float, epsilon: float, delta: float, /) -> Vector:
         """Return the standard deviation of each number's noise."""
