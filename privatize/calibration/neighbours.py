@@ -94,8 +94,14 @@ class NeighbourSampler:
         drawn = draw(self._drawn_from, self.size + 1 if count is None else count, rng)
         return drawn if self.target is None else records.cast(drawn, self.target)
 
-    def check(self) -> None:
-        """Draw twice from the same stream: a sampler must be a pure function of its generator."""
+    def check(self, checked: "NeighbourSampler | None" = None) -> None:
+        """Draw twice from the same stream: a sampler must be a pure function of its generator.
+
+        If other pairs of the same P were checked, such as those of a pilot, note what that has shown.
+        """
+        if checked is not None:
+            self.schema, self.bytes, self.seconds = checked.schema, checked.bytes, checked.seconds
+            return
         first = streams.stream(self.seed, streams.CHECK)
         self.bytes = capacity.footprint(self.sampler, self.size + 1, first)
         capacity.check("A calibration draws datasets of", self.n, self.bytes)

@@ -33,6 +33,8 @@ class Norm:
         Which of the library's own norms it is, or an empty string.
     label : str
         Its name in messages.
+    many : bool
+        Whether many differences are measured at once, with the same results as one after the other.
     absolute : bool
         Whether it is the absolute value on one number, as all of the library's own norms are.
 
@@ -48,8 +50,12 @@ class Norm:
         self.function = function
         owner: Any = function.__self__ if isinstance(function, MethodType) else None
         named = [name for name, known in NORMS.items() if known is function]
+        self._weighted = owner if isinstance(owner, Weighted | MatrixWeighted) else None
+        self._measure = function if self._weighted is None else self._weighted.measure
         self.absolute = bool(named) or type(owner) in _OURS
         self.name = named[0] if named else owner.norm_name if self.absolute else ""
+        inside: Any = owner if self._weighted is None else self._weighted.mechanism
+        self.many = bool(named) or (type(inside) in _OURS and inside.norm_name in NORMS)
         declared = getattr(owner, "norm_name", "")  # by the user's own mechanism
         self.label = str(self.name or declared or getattr(function, "__qualname__", repr(function)))
 
@@ -58,18 +64,18 @@ class Norm:
         if type(a) is float:
             return float(abs(a - b))
         with np.errstate(all="ignore"):
-            gap = float(self.function(a - b))
+            gap = float(self._measure(a - b))
         return gap if gap >= 0 else math.inf
 
     def gaps(self, steps: Vector) -> Vector:
         """Return the norms of many differences, one in each row."""
         with np.errstate(all="ignore"):
-            if self.name in NORMS and steps.shape[1] == 1:  # the same, faster
-                found: Any = np.abs(steps[:, 0])
-            else:
-                found = sizes(self.name, steps)
-            if found is None:
-                found = np.array([float(self.function(step)) for step in steps])
+            if not self.many:
+                found: Any = np.array([float(self.function(step)) for step in steps])
+            elif self._weighted is not None:
+                found = self._weighted.measures(steps)
+            else:  # the absolute value of one number is the same, faster
+                found = np.abs(steps[:, 0]) if steps.shape[1] == 1 else sizes(self.name, steps)
             return np.where(found >= 0, found, math.inf)
 
     def bound(self, errors: Vector) -> float:

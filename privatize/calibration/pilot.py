@@ -11,6 +11,7 @@ from privatize.calibration import streams
 from privatize.calibration.evaluators.base import MOST_NUMBERS, Evaluator
 from privatize.calibration.evaluators.summed import SummedEvaluator
 from privatize.calibration.global_rng import rng_guard
+from privatize.calibration.neighbours import NeighbourSampler
 from privatize.calibration.norms import Vector
 from privatize.calibration.run import Collector, Memory
 from privatize.data import records
@@ -70,16 +71,17 @@ def learn_shape(
     mechanism: Any,
     *,
     seed: int,
-    pairs: int,
+    m: int,
     memory: Memory | None,
     collector: Collector,
     floor: float | None = None,
     member: Member | None = None,
     warned: bool = False,
-) -> tuple[Shape, Structure | None]:
+) -> tuple[Shape, Structure | None, NeighbourSampler | None]:
     """Return how a mechanism divides its noise; "none" if no pair has worked, or if there is one number.
 
-    The structure, if there is one, has the numbers in the order that the shape has them.
+    The structure, if there is one, has the numbers in the order that the shape has them. If P was drawn from,
+    and checked, its pairs come last.
 
     Parameters
     ----------
@@ -89,8 +91,8 @@ def learn_shape(
         The mechanism, if it divides noise.
     seed : int
         The calibration's seed; the pairs of a pilot are drawn with another one, derived from it.
-    pairs : int
-        How many pairs the pilot has.
+    m : int
+        How many pairs the calibration has; see `pilot_size`.
     memory : Memory or None
         Has the shape if it is known already, and agrees on a new one with other processes.
     collector : Collector
@@ -103,24 +105,27 @@ def learn_shape(
         Whether to warn about numbers that few people decide.
     """
     if mechanism is None:
-        return Shape(), None
-    pooled, order = None if member is None else member.shape, None
+        return Shape(), None, None
+    pooled, order, drawn = None if member is None else member.shape, None, None
     if memory is not None and memory.weights is not None:
-        return Shape.of(memory.weights), None
+        return Shape.of(memory.weights), None, None
     if pooled is None:
         if memory is not None and memory.structure is not None and memory.structure.size == 1:
-            return Shape(), None
-        found = pilot_pairs(make, mechanism, seed, collector, pairs, floor)
+            return Shape(), None, None
+        count = pilot_size(m)
+        pilot = pilot_evaluator(make, mechanism, seed, count)
+        found, drawn = pilot_pairs(pilot, mechanism, collector, count, floor), pilot.pairs
         if found is None:
-            return Shape(), None
+            return Shape(), None, drawn
         if warned:
             warn_rare(collector.label, [found])
         # If all pairs failed, the calibration itself will report why.
         pooled = chosen(mechanism, found) if len(found.steps) else Shape()
         # Without it the calibration looks for rounding noise itself, and widens the estimate.
         order = None if found.rounding_noise else found.structure
-    agreed = pooled if memory is None else Shape.of(memory.agree(list(pooled.encoded)))
-    return agreed, order if agreed == pooled else None
+    own = list(pooled.encoded)
+    agreed = own if memory is None else memory.agree(own)
+    return (pooled, order, drawn) if agreed == own else (Shape.of(agreed), None, drawn)
 
 
 def warn_rare(name: str, found: Sequence[PilotPairs]) -> None:
@@ -151,18 +156,18 @@ def chosen(mechanism: Any, found: PilotPairs) -> Shape:
         restore(limited)
 
 
-def pilot_pairs(
-    make: Callable[..., Evaluator],
-    mechanism: Any,
-    seed: int,
-    collector: Collector,
-    count: int,
-    floor: float | None = None,
-) -> PilotPairs | None:
-    """Return what the pairs of a pilot have shown; None if the answer has one number, or too many."""
+def pilot_evaluator(make: Callable[..., Evaluator], mechanism: Any, seed: int, count: int) -> Evaluator:
+    """Return the evaluator of a pilot's pairs, for the seed of a calibration; P is checked."""
     own = streams.derived_seed(seed, streams.PILOT, 2)
     pilot = make(norm=mechanism.norm, seed=own, coordinate_gaps={}, answers_most=count)
     pilot.pairs.check()
+    return pilot
+
+
+def pilot_pairs(
+    pilot: Evaluator, mechanism: Any, collector: Collector, count: int, floor: float | None = None
+) -> PilotPairs | None:
+    """Return what the pairs of a pilot have shown; None if the answer has one number, or too many."""
     steps: dict[int, Vector] = {}
     answers: dict[int, Vector] = {}
 
@@ -173,21 +178,37 @@ def pilot_pairs(
 
     collector = replace(collector, label=f"{collector.label}, pilot")
     # The first pair shows how many numbers there are. If a few fail, the calibration itself will report why.
-    for start, stop in ((0, 1), (1, _FIRST), (_FIRST, count)):
+    start = 0
+    while start < count:
+        stop = count if answers or start == _FIRST else _FIRST if start else 1
         collector.collect(pilot, [(start, stop)], count, take)
         size = 0 if pilot.structure is None else pilot.structure.size
-        if size == 1 or (size > MOST_NUMBERS and complete(mechanism).scaled == "auto"):
+        if size == 1 or _too_long(size, complete(mechanism).scaled):
             return None
-        if size > MOST_NUMBERS:
-            raise SettingsError(f"""scaled={complete(mechanism).scaled!r} is for at most {MOST_NUMBERS:,}
-                numbers, and the answer has {size:,}. Leave it out, or ask for fewer.""")
         if stop == _FIRST and not answers:
             break
+        start = stop
+    return _shown(pilot, steps, answers, floor)
+
+
+def _shown(
+    pilot: Evaluator, steps: dict[int, Vector], answers: dict[int, Vector], floor: float | None
+) -> PilotPairs:
+    """Return what pairs have shown, without those that are not finite."""
+    size = 0 if pilot.structure is None else pilot.structure.size
     worked = [at for at in sorted(answers) if np.isfinite(steps[at]).all()]
     rows = [np.array([each[at] for at in worked]).reshape(len(worked), size) for each in (steps, answers)]
     metric = None if pilot.structure is None or not worked else metric_of(pilot.structure, pilot, worked[0])
     steps_apart = not isinstance(pilot, SummedEvaluator)
     return PilotPairs(rows[0], rows[1], metric, floor, pilot.structure, steps_apart, pilot.rounding_noise)
+
+
+def _too_long(size: int, scaled: str) -> bool:
+    """Tell whether an answer has too many numbers for a pilot; refuse it if the user has asked for one."""
+    if size > MOST_NUMBERS and scaled != "auto":
+        raise SettingsError(f"""scaled={scaled!r} is for at most {MOST_NUMBERS:,} numbers, and the answer has
+            {size:,}. Leave it out, or ask for fewer.""")
+    return size > MOST_NUMBERS
 
 
 def pooled_pairs(found: Sequence[PilotPairs]) -> PilotPairs:

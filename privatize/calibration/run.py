@@ -14,6 +14,7 @@ from privatize.calibration.checks import check_drift, check_each, check_sums
 from privatize.calibration.evaluators.base import ANSWERS, MOST_NUMBERS, Evaluator, answer
 from privatize.calibration.evaluators.joint import JointEvaluator
 from privatize.calibration.evaluators.summed import SummedEvaluator
+from privatize.calibration.neighbours import NeighbourSampler
 from privatize.calibration.norms import Vector
 from privatize.calibration.spread import Spread
 from privatize.calibration.stress import Tried
@@ -170,6 +171,8 @@ class Run:
         How noise is divided among numbers, which is saved with the gaps.
     order : Structure, optional
         The output's structure as the shape has it: keys of a dict may come in any order.
+    drawn : NeighbourSampler, optional
+        Pairs of the same P that a pilot has checked.
     """
 
     def __init__(
@@ -179,6 +182,7 @@ class Run:
         memory: Memory | None,
         shape: Shape = NONE,
         order: Structure | None = None,
+        drawn: NeighbourSampler | None = None,
     ) -> None:
         if plan.m > _MOST_PAIRS:
             what = (
@@ -188,7 +192,7 @@ class Run:
             raise PlanError(what, gamma=plan.gamma, m=plan.m, bound=plan.bound)
         self.evaluator, self.plan, self.memory, self.shape = evaluator, plan, memory, shape
         self.answers: dict[int, Vector] = {}
-        self.order = order
+        self.order, self.drawn = order, drawn
         evaluator.answers_every = max(1, plan.m // ANSWERS)
         self.known = np.full(plan.m, np.nan)
         self.failed = 0
@@ -213,7 +217,7 @@ class Run:
         # Known gaps may be from another process, which ended before it had checked them.
         unchecked = memory is not None and memory.checked < m - left
         if left or unchecked:
-            evaluator.pairs.check()
+            evaluator.pairs.check(self.drawn)
         if not left:
             if unchecked:
                 self.check_again(exact=False, elsewhere=True)

@@ -26,7 +26,7 @@ from privatize.calibration.gaps_chart import gaps_chart
 from privatize.calibration.global_rng import level, unwind
 from privatize.calibration.norms import NORMS, Vector
 from privatize.calibration.order_statistic import SMALLEST, floor_of, order_statistic, times, widened
-from privatize.calibration.pilot import Member, learn_shape, pilot_size
+from privatize.calibration.pilot import Member, learn_shape
 from privatize.calibration.run import Collector, Memory, Run
 from privatize.calibration.spread import Spread
 from privatize.calibration.stress import Stress, Tried
@@ -433,10 +433,10 @@ rho=0.00541, bound=tolerance, seed=1)
     opened = level()
     try:
         learn = functools.partial(learn_shape, make, scaled, member=member, memory=memory, warned=stress)
-        shape, order = learn(seed=own, pairs=pilot_size(plan.m), collector=collector, floor=min_sensitivity)
+        shape, order, drawn = learn(seed=own, m=plan.m, collector=collector, floor=min_sensitivity)
         norm = norm if shape.kind == "none" else weighted(scaled, shape).norm
         make = functools.partial(make, norm=NORMS[norm] if isinstance(norm, str) else norm)
-        run = Run(make(seed=own), plan, memory, shape, order)
+        run = Run(make(seed=own), plan, memory, shape, order, drawn)
         gaps = run.gaps(collector)
         value = order_statistic(gaps, plan, floor_of(min_sensitivity, shape), zero=member is not None)
         if run.evaluator.trusted:

@@ -14,7 +14,7 @@ import numpy as np
 from privatize.calibration import streams
 from privatize.calibration.evaluators.choose import evaluator
 from privatize.calibration.global_rng import level, rng_guard, unwind
-from privatize.calibration.pilot import Member, divides, pilot_pairs
+from privatize.calibration.pilot import Member, divides, pilot_evaluator, pilot_pairs
 from privatize.calibration.proven import Proven
 from privatize.calibration.refuting import ProvenBound, check_bound, refute
 from privatize.calibration.run import Collector, Memory
@@ -252,10 +252,11 @@ class Question:
         shared |= {"pair": settings.pair, "batch": settings.batch, "s0": s0, "target": self.schema}
         make = functools.partial(evaluator, self.function(s0), worker_context=self.worker_context(), **shared)
         collector = Collector(options["workers"], options["progress"], options["label"])
-        opened = level()
+        opened, guard = level(), self.guard()
         try:
-            given = (seed, collector, count, settings.min_sensitivity)
-            return self.guard().run(pilot_pairs, make, settings.mechanism, *given)
+            pilot = guard.run(pilot_evaluator, make, settings.mechanism, seed, count)
+            given = (collector, count, settings.min_sensitivity)
+            return guard.run(pilot_pairs, pilot, settings.mechanism, *given)
         finally:
             unwind(opened)
 

@@ -136,12 +136,12 @@ def l1(gap: Vector) -> float:
 
 def l2(gap: Vector) -> float:
     """Return the Euclidean length, scaled so that tiny gaps do not underflow to zero."""
-    largest = float(np.abs(gap).max(initial=0.0))
+    largest = float(np.maximum.reduce(np.abs(gap), initial=0.0))  # quicker than the methods of arrays
     if not 0 < largest < math.inf:
         return largest
     # Scaling by a power of two is exact.
     unit = math.ldexp(1.0, math.frexp(largest)[1] - 1)
-    return unit * float(np.sqrt(np.square(gap / unit).sum()))
+    return unit * math.sqrt(np.add.reduce(np.square(gap / unit)))
 
 
 def sup(gap: Vector) -> float:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from privatize.errors import SettingsError
 from privatize.mechanisms.base import Chosen, Scaled, Vector, complete, sizes
-from privatize.mechanisms.shapes import MOST_NUMBERS, Shape
+from privatize.mechanisms.shapes import BITS, MOST_NUMBERS, Shape, factored, lower_of, powers_of
 
 Matrix = NDArray[np.float64]
 _WAYS = ("auto", "none", "total", "relative")
@@ -94,6 +94,12 @@ class PilotPairs:
         steps, answers = (np.ldexp(each, power) for each in (self.steps, self.answers))
         return replace(self, steps=steps, answers=answers, floor=floor)
 
+    def measured_by(self, metric: Matrix) -> "PilotPairs":
+        """Return the same with another metric."""
+        made = replace(self, metric=metric)
+        vars(made).update(sizes=self.sizes)  # which do not depend on it
+        return made
+
     def half(self, which: int) -> "PilotPairs":
         """Return every second pair, from this one on."""
         return replace(self, steps=self.steps[which::2], answers=self.answers[which::2])
@@ -131,14 +137,15 @@ class PilotPairs:
         the largest step of all.
         """
         steps, answers, count = self.steps, self.answers, len(self.steps)
+        largest = np.abs(answers).max(axis=0)
         unit = np.maximum(np.abs(steps).max(axis=0, initial=0.0), np.ptp(answers, axis=0))
         unit = np.where((unit > 0) & np.isfinite(unit), unit, 1.0)  # so that squares do not underflow
         # What differs by rounding alone does not move.
-        steps = np.where(np.abs(steps) > _ROUNDING * np.abs(answers).max(axis=0), steps, 0.0)
+        steps = np.where(np.abs(steps) > _ROUNDING * largest, steps, 0.0)
         moved = (steps != 0).sum(axis=0)
         square = np.square(steps / unit).mean(axis=0)
         spread = (answers / unit).std(axis=0, ddof=1)
-        differs = spread > _ROUNDING * np.abs(answers / unit).max(axis=0)
+        differs = spread > _ROUNDING * (largest / unit)
         both = differs & (moved > 0)
         usual = float(np.median(square[both] / np.square(spread[both]))) if both.any() else 1.0
         assumed = np.where(differs, usual * np.square(spread), square)
@@ -151,12 +158,15 @@ class PilotPairs:
     def _filled(self, size: Vector, spread: Vector) -> tuple[Vector, Vector]:
         """Return both with values for numbers of which the pilot has seen none."""
         known = np.isfinite(size) & (size > 0)
-        largest = float(size[known].max(initial=0.0)) or 1.0
-        own = np.abs(np.median(self.answers, axis=0))
-        size = np.where(known, size, np.where(own > 0, np.minimum(own, largest), largest))
+        if not known.all():
+            largest = float(size[known].max(initial=0.0)) or 1.0
+            own = np.abs(np.median(self.answers, axis=0))
+            size = np.where(known, size, np.where(own > 0, np.minimum(own, largest), largest))
         if self.floor is not None:
             size = np.maximum(size, self.floor)
         differs = np.isfinite(spread) & (spread > 0)
+        if differs.all():
+            return size, spread
         usual = float(np.median(spread[differs] / size[differs])) if differs.any() else 1.0
         return size, np.where(differs, spread, usual * size)
 
@@ -215,7 +225,7 @@ def _chosen(mechanism: Any, way: Scaled, seen: PilotPairs, d: int) -> Shape:
     if not complete(mechanism).noise or len(seen.steps) < 4 or seen.structure is None:
         return Shape()
     known = seen.metric is not None
-    seen = seen if known else replace(seen, metric=error_metric(seen.sizes[1]))
+    seen = seen if known else seen.measured_by(error_metric(seen.sizes[1]))
     ways = ("none", "total", "relative", "matrix") if norm == "l2" and d <= MOST_NUMBERS else _DIAGONAL
     return _made(_best(ways, seen, norm, known), seen, auto=True)
 
@@ -238,36 +248,76 @@ def _score(way: Chosen, halves: tuple[PilotPairs, ...], norm: str) -> tuple[floa
     """
     errors = []
     for fitted, other in (halves, halves[::-1]):
-        shape, metric = _made(way, fitted, auto=True), np.asarray(fitted.metric)
-        noise, moved = np.eye(len(metric)), other.steps
-        if shape.kind != "none":
-            moved = np.ldexp(moved, -shape.exponents) @ np.ldexp(shape.entries.T, -shape.bits)
-            noise = shape.covariance
-        costs = np.sqrt([np.sum(metric * noise), np.trace(noise)])
-        gaps = np.maximum(np.asarray(sizes(norm, moved)), shape.floor(fitted.floor or 0.0))
-        errors.append(np.outer(gaps, costs))
+        candidate = _candidate(way, fitted, auto=True)
+        gaps = np.asarray(sizes(norm, candidate.moved(other.steps)))
+        if fitted.floor:
+            gaps = np.maximum(gaps, candidate.shape().floor(fitted.floor))
+        errors.append(np.outer(gaps, candidate.costs(np.asarray(fitted.metric))))
     pooled = np.sort(np.concatenate(errors), axis=0)
     own, together = pooled[-max(2, len(pooled) // _LARGEST_GAPS) :].mean(axis=0).tolist()
     return own, together
 
 
+@dataclass(frozen=True)
+class _Candidate:
+    """A shape as arrays, which are quicker to judge.
+
+    Attributes
+    ----------
+    kind, powers
+        Those of the shape.
+    entries : array or None
+        B, in units of 2^-14; None if it is not a matrix.
+    """
+
+    kind: Chosen
+    powers: NDArray[np.int64]
+    entries: Matrix | None = None
+
+    def shape(self) -> Shape:
+        """Return the shape."""
+        if self.kind == "none":
+            return Shape()
+        powers = tuple(self.powers.tolist())
+        if self.entries is None:
+            return Shape(self.kind, powers)
+        return Shape(self.kind, powers, lower_of(self.entries))
+
+    def moved(self, steps: Matrix) -> Matrix:
+        """Return gaps, one in each row, as the shape measures them."""
+        moved = np.ldexp(steps, -self.powers)
+        return moved if self.entries is None else moved @ np.ldexp(self.entries.T, -BITS)
+
+    def costs(self, metric: Matrix) -> Vector:
+        """Return the errors that noise of scale 1 makes: by a metric, and of all numbers together."""
+        if self.entries is None:
+            squares = np.ldexp(1.0, 2 * self.powers)
+            return np.sqrt([np.diag(metric) @ squares, squares.sum()])
+        back = np.ldexp(np.linalg.inv(np.ldexp(self.entries, -BITS)), self.powers[:, None])
+        return np.sqrt([np.sum(metric @ back * back), np.square(back).sum()])
+
+
 def _made(way: Chosen, seen: PilotPairs, *, auto: bool = False) -> Shape:
     """Return the shape of one kind."""
+    return _candidate(way, seen, auto=auto).shape()
+
+
+def _candidate(way: Chosen, seen: PilotPairs, *, auto: bool = False) -> _Candidate:
     if way == "none":
-        return Shape()
+        return _Candidate("none", np.zeros(seen.steps.shape[1], dtype=np.int64))
     size = seen.sizes[0]
     if way == "matrix":
         if len(size) > MOST_NUMBERS:
             raise SettingsError(f"""scaled='matrix' is for at most {MOST_NUMBERS} numbers, and the answer has
                 {len(size)}. Use scaled='total', or ask for fewer.""")
         try:
-            return Shape.matrix(_covariance(seen, size))
+            return _Candidate("matrix", *factored(_covariance(seen, size)))
         except (ValueError, np.linalg.LinAlgError):  # nearly singular
             way = "total"
     if way == "relative" and auto and seen.metric is not None:
         # The least error of all weights: Σ Wⱼⱼ wⱼ² Σ aⱼ²/wⱼ² is least for wⱼ² = aⱼ/√Wⱼⱼ, as in L1.
         size = size / np.sqrt(np.maximum(np.diag(seen.metric), 1e-300))
-    return Shape.diagonal(way, size if way == "relative" and not auto else np.sqrt(size))
+    return _Candidate(way, powers_of(size if way == "relative" and not auto else np.sqrt(size)))
 
 
 def _covariance(seen: PilotPairs, size: Vector) -> Matrix:

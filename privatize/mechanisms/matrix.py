@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privatize.mechanisms.base import Mask, Vector, l2
+from privatize.mechanisms.base import Mask, Vector, l2, sizes
 from privatize.mechanisms.shapes import Shape
 from privatize.noise import grid
 
@@ -44,20 +44,26 @@ class MatrixWeighted:
     def norm(self, gap: Vector, /) -> float:
         """Return the norm of the transformed gap."""
         with np.errstate(all="ignore"):
-            return math.ldexp(l2(self._transformed(gap)), -self.shape.bits)
+            return self.measure(gap)
+
+    def measure(self, gap: Vector) -> float:
+        """Return the same for a caller that ignores floating-point errors itself: for many gaps."""
+        return math.ldexp(l2(self.shape.forward @ gap), -self.shape.bits)
+
+    def measures(self, gaps: NDArray[np.float64]) -> Vector:
+        """Return what `measure` returns, for each row."""
+        moved = np.matmul(self.shape.forward, gaps[:, :, None])  # one after the other, to round as it does
+        return np.asarray(np.ldexp(np.asarray(sizes("l2", moved[:, :, 0])), -self.shape.bits))
 
     def bound(self, errors: Vector) -> float:
         """Return the largest norm of a gap whose numbers are at most these."""
         with np.errstate(all="ignore"):
-            moved = np.abs(self.shape.entries) @ np.ldexp(np.abs(errors), -self.shape.exponents)
+            moved = np.abs(self.shape.forward) @ np.abs(errors)
         return math.ldexp(l2(moved), -self.shape.bits)
-
-    def _transformed(self, gap: Vector) -> Vector:
-        return np.asarray(self.shape.entries @ np.ldexp(gap, -self.shape.exponents))
 
     def transformed(self, vector: Vector) -> Vector:
         """Return an answer, or a released one, in units in which all numbers have the same noise."""
-        return np.ldexp(self._transformed(vector), -self.shape.bits)
+        return np.asarray(np.ldexp(self.shape.forward @ vector, -self.shape.bits))
 
     def scale(self, sensitivity: float, epsilon: float, delta: float, /) -> Vector:
         """Return the standard deviation of each number's noise."""

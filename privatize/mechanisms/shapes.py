@@ -14,7 +14,8 @@ from privatize.mechanisms.base import Chosen, Vector
 KINDS: tuple[Chosen, ...] = ("none", "total", "relative", "matrix")
 MOST_NUMBERS = 128
 """A matrix has the square of so many numbers at most: it is stored with the estimate."""
-_BITS = 14  # of a matrix's entries behind the binary point
+BITS = 14
+"""Bits of a matrix's entries behind the binary point."""
 _LARGEST = 2**22  # entries are below this: products of 128 of them with 21 bits are exact in float64
 _LEAST = -200  # no weight is below 2^-200 of the largest
 
@@ -75,9 +76,7 @@ class Shape:
         >>> Shape.diagonal("relative", np.array([64.0, 1.0]))
         Shape(kind='relative', powers=(0, -6), lower=())
         """
-        powers = np.log2(scales)
-        rounded = np.maximum(np.rint(powers - powers.max()).astype(int), _LEAST)
-        return cls(kind, tuple(rounded.tolist()))
+        return cls(kind, tuple(powers_of(scales).tolist()))
 
     @classmethod
     def matrix(cls, covariance: NDArray[np.float64]) -> Self:
@@ -89,17 +88,8 @@ class Shape:
         >>> shape.powers, np.round(shape.covariance / shape.covariance[0, 0] * 4, 3).tolist()
         ((0, -1), [[4.0, 1.0], [1.0, 1.0]])
         """
-        sizes = np.sqrt(np.diag(covariance))
-        if not (np.isfinite(covariance).all() and (sizes > 0).all()):
-            raise ValueError("The covariance is not one of numbers that all move.")
-        powers = np.array(cls.diagonal("matrix", sizes).powers)
-        inside = covariance / np.outer(sizes, sizes)
-        units = np.ldexp(sizes / sizes.max(), -powers)  # between .7 and 1.5
-        factor = np.linalg.cholesky(inside * np.outer(units, units))
-        entries = np.rint(np.ldexp(np.linalg.inv(factor)[np.tril_indices(len(sizes))], _BITS))
-        if not np.abs(entries).max() < _LARGEST:  # before they are integers, which would wrap around
-            raise ValueError("The covariance is too close to a singular one.")
-        return cls("matrix", tuple(powers.tolist()), tuple(entries.astype(np.int64).tolist()))
+        powers, entries = factored(covariance)
+        return cls("matrix", tuple(powers.tolist()), lower_of(entries))
 
     @property
     def encoded(self) -> tuple[int, ...]:
@@ -116,22 +106,32 @@ class Shape:
         """B in units of 2^-14: integers, as floats. The identity if it is not a matrix."""
         size = len(self.powers)
         if not self.lower:
-            return np.ldexp(np.eye(size), _BITS)
+            return np.ldexp(np.eye(size), BITS)
         found = np.zeros((size, size))
         found[np.tril_indices(size)] = self.lower
         return found
 
+    @cached_property
+    def reciprocals(self) -> Vector:
+        """One over each weight: to multiply by these powers of two is exact."""
+        return np.asarray(np.ldexp(1.0, -self.exponents))
+
+    @cached_property
+    def forward(self) -> NDArray[np.float64]:
+        """What a gap is multiplied by, in units of 2^-14: each number is divided by its weight, then B."""
+        return np.asarray(self.entries * self.reciprocals)
+
     @property
     def bits(self) -> int:
         """How many bits of `entries` are behind the binary point."""
-        return _BITS
+        return BITS
 
     @cached_property
     def back(self) -> NDArray[np.float64]:
         """The inverse of B."""
         if not self.lower:
             return np.eye(len(self.powers))
-        found: NDArray[np.float64] = np.linalg.inv(np.ldexp(self.entries, -_BITS))
+        found: NDArray[np.float64] = np.linalg.inv(np.ldexp(self.entries, -BITS))
         return np.tril(found)
 
     @cached_property
@@ -144,7 +144,7 @@ class Shape:
     @cached_property
     def stretch(self) -> float:
         """How far the transformed gap moves at most if each number, over its weight, moves by 1."""
-        d, inside = len(self.powers), np.ldexp(self.entries, -_BITS)
+        d, inside = len(self.powers), np.ldexp(self.entries, -BITS)
         return float(np.linalg.norm(inside)) * math.sqrt(d) * (1 + 2.0**-30)
 
     @cached_property
@@ -153,7 +153,7 @@ class Shape:
 
         By the error analysis of a product it is (d+3) 2^-53 |B| |B⁻¹|; this is four times that.
         """
-        d, inside = len(self.powers), np.ldexp(self.entries, -_BITS)
+        d, inside = len(self.powers), np.ldexp(self.entries, -BITS)
         return (d + 3) * float(np.linalg.norm(inside) * np.linalg.norm(self.back)) * 2.0**-51
 
     @property
@@ -169,8 +169,35 @@ class Shape:
         """
         if not self.lower:
             return math.ldexp(given, -min(self.powers, default=0))
-        columns = np.ldexp(self.entries, -_BITS - self.exponents[None, :])
+        columns = np.ldexp(self.entries, -BITS - self.exponents[None, :])
         return float(given * np.linalg.norm(columns) * (1 + 2.0**-30))
+
+
+def powers_of(scales: Vector) -> NDArray[np.int64]:
+    """Return scales, relative to the largest, as powers of two."""
+    powers = np.log2(scales)
+    return np.asarray(np.maximum(np.rint(powers - powers.max()).astype(np.int64), _LEAST))
+
+
+def factored(covariance: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the powers and the entries of B of the shape whose noise has a covariance like this one."""
+    sizes = np.sqrt(np.diag(covariance))
+    if not (np.isfinite(covariance).all() and (sizes > 0).all()):
+        raise ValueError("The covariance is not one of numbers that all move.")
+    powers = powers_of(sizes)
+    inside = covariance / np.outer(sizes, sizes)
+    units = np.ldexp(sizes / sizes.max(), -powers)  # between .7 and 1.5
+    factor = np.linalg.cholesky(inside * np.outer(units, units))
+    entries = np.rint(np.ldexp(np.tril(np.linalg.inv(factor)), BITS))
+    # Before they are integers, which would wrap around.
+    if not (np.abs(entries).max() < _LARGEST and np.diag(entries).min() > 0):
+        raise ValueError("The covariance is too close to a singular one.")
+    return powers, entries
+
+
+def lower_of(entries: NDArray[np.float64]) -> tuple[int, ...]:
+    """Return the rows of a lower triangular matrix of integers, one after the other."""
+    return tuple(entries[np.tril_indices(len(entries))].astype(np.int64).tolist())
 
 
 NONE = Shape()

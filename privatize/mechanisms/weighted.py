@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from privatize.mechanisms.base import Mask, Vector
+from privatize.mechanisms.base import Mask, Vector, sizes
 from privatize.mechanisms.matrix import MatrixWeighted
 from privatize.mechanisms.shapes import Shape
 
@@ -44,7 +45,15 @@ class Weighted:
     def norm(self, gap: Vector, /) -> float:
         """Return the norm of the gap, each number divided by its weight."""
         with np.errstate(all="ignore"):
-            return float(self.mechanism.norm(np.ldexp(gap, -self.shape.exponents)))
+            return self.measure(gap)
+
+    def measure(self, gap: Vector) -> float:
+        """Return the same for a caller that ignores floating-point errors itself: for many gaps."""
+        return float(self.mechanism.norm(gap * self.shape.reciprocals))
+
+    def measures(self, gaps: NDArray[np.float64]) -> Vector | None:
+        """Return what `measure` returns, for each row, if the mechanism's norm is known by its name."""
+        return sizes(self.mechanism.norm_name, gaps * self.shape.reciprocals)
 
     def scale(self, sensitivity: float, epsilon: float, delta: float, /) -> Vector:
         """Return the scale of the noise of each number."""

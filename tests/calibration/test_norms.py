@@ -7,7 +7,10 @@ import pytest
 
 from privatize.calibration.norms import NORMS as OURS
 from privatize.calibration.norms import Norm
+from privatize.mechanisms import Gaussian, Laplace
 from privatize.mechanisms.base import l2
+from privatize.mechanisms.shapes import Shape
+from privatize.mechanisms.weighted import weighted
 from tests.calibration.estimates import estimate
 
 
@@ -54,3 +57,32 @@ def test_a_norm_of_fixed_dimension():
         lambda x: np.array([x.mean(), x.mean()]), norm=lambda gap: float(np.abs(weights * gap).sum())
     )
     assert np.allclose(found.gaps, 3 * estimate(np.mean).gaps)
+
+
+@pytest.mark.parametrize("d", [2, 3, 9, 20, 128, 1000])
+def test_many_differences_are_measured_as_one_is(d):
+    """A pair that is measured again would have another gap, and the estimate would be widened, or refused."""
+    rng = np.random.default_rng(d)
+    units = 10.0 ** rng.uniform(-8, 8, d)
+    shapes = [Shape.diagonal("total", units)]
+    if d <= 128:
+        mixed = rng.normal(size=(d, 3))
+        shapes.append(Shape.matrix((mixed @ mixed.T + np.eye(d)) * np.outer(units, units)))
+    norms = [*OURS.values(), Gaussian().norm, Laplace().norm, *(weighted(Gaussian(), s).norm for s in shapes)]
+    norms.append(weighted(Laplace(), shapes[0]).norm)
+    zero = np.zeros(d)
+    for norm in map(Norm, norms):
+        assert norm.many
+        for size in (5e-324, 1e-250, 1.0, 1e290, 1e308, np.inf, np.nan):
+            with np.errstate(all="ignore"):
+                steps = rng.normal(size=(7, d)) * units * size
+            steps[3] = 0.0
+            np.testing.assert_array_equal(norm.gaps(steps), [norm.gap(step.copy(), zero) for step in steps])
+    assert not Norm(weighted(Louder(), shapes[0]).norm).many
+
+
+class Louder(Laplace):
+    """A mechanism of the user's own, with a norm of its own."""
+
+    def norm(self, gap):
+        return 2 * super().norm(gap)

@@ -10,7 +10,7 @@ import pytest
 from privatize import Gaussian, Laplace, configure, estimate_sensitivity, plan, privatize, samplers
 from privatize.calibration.evaluators.choose import evaluator
 from privatize.calibration.pilot import Member, metric_of, pilot_size, pooled_pairs
-from privatize.errors import FragileEstimateWarning, SettingsError
+from privatize.errors import FragileEstimateWarning, NotReproducibleError, SettingsError
 from privatize.mechanisms.choosing import PilotPairs
 from privatize.mechanisms.shapes import NONE, Shape
 from privatize.outputs.describe import describe
@@ -52,6 +52,29 @@ def test_one_number_needs_no_pilot():
     options = {"n": 20, "sampler": P, "norm": "l1", "plan": plan(0.2), "seed": 1, "workers": "inline"}
     found = estimate_sensitivity(mean, **options, scaled=Laplace())
     assert found.shape == NONE and len(calls) <= alone + 3  # one pair, and its first dataset again
+
+
+def test_a_pilot_checks_P_for_its_calibration():
+    """A user would wait for P twice; or a P that is not reproducible would no longer be found."""
+
+    def drawn(scaled):
+        draws = []
+
+        def numbers(n, rng):
+            draws.append(n)
+            return rng.random(n)
+
+        sampler = samplers.from_function(numbers)
+        options = {"n": 20, "norm": "l1", "plan": plan(0.2), "seed": 1, "workers": "inline"}
+        estimate_sensitivity(np.mean, **options, sampler=sampler, scaled=scaled)
+        return len(draws)
+
+    assert drawn(Laplace()) == drawn(None) + 1  # one pair shows that there is one number
+    turns = itertools.count()
+    wrong = samplers.from_function(lambda n, rng: rng.random(n) + next(turns))
+    for scaled in (None, Laplace()):
+        with pytest.raises(NotReproducibleError, match="different records"):
+            estimate(sampler=wrong, scaled=scaled)
 
 
 def test_a_pilot_is_small_beside_its_calibration():

@@ -1,5 +1,6 @@
 """Correlated noise: the transformed answer is exact, gets the same noise for each number, and goes back."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -8,6 +9,7 @@ from scipy import stats
 
 from privatize import Gaussian, audit, samplers
 from privatize.errors import SettingsError
+from privatize.mechanisms.base import l2
 from privatize.mechanisms.matrix import MatrixWeighted, _exact_in_python, _exact_product, _rounding
 from privatize.mechanisms.shapes import Shape
 from tests.mechanisms.scaled import private
@@ -53,6 +55,19 @@ def test_the_sensitivity_covers_what_rounding_adds(seed):
             exponent, enlarged = _rounding(shape, measured)
             assert exact_gap(shape, one, other, exponent) <= Fraction(enlarged) ** 2
             assert enlarged <= measured * (1 + 2.0**-18)
+
+
+def test_a_gap_is_measured_as_it_is_defined():
+    """Gaps that were stored earlier would belong to another norm than new ones."""
+    rng = np.random.default_rng(5)
+    units = np.array([1.0, 1e-3, 1e-20, 1e-50])
+    shape = Shape.matrix((np.eye(4) + 0.4) * np.outer(units, units))
+    for size in (5e-324, 1e-310, 1e-200, 1.0, 1e250, 1e308):
+        gap = rng.normal(size=4) * units * size
+        with np.errstate(all="ignore"):
+            moved = shape.entries @ np.ldexp(gap, -shape.exponents)
+        wanted = math.ldexp(l2(moved), -shape.bits)
+        np.testing.assert_equal(MatrixWeighted(Gaussian(), shape).norm(gap), wanted)
 
 
 def test_noise_is_correlated_as_the_shape_says():

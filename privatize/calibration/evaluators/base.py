@@ -25,6 +25,7 @@ from privatize.outputs.structure import Number, Structure, StructureChanged
 Function = Callable[[Any], Any]
 PairFunction = Callable[[Any, int, Any], tuple[Any, Any]]
 Context = Callable[[], contextlib.AbstractContextManager[object]]
+Waiting = list[tuple[int, Vector, Vector]]  # indices of pairs, and their outputs
 # Gaps beyond this count as infinite: floats run out of digits there.
 LARGEST = 1e300
 # Blocks with fewer pairs are reseeded before every evaluation: checking for use would cost as much.
@@ -33,6 +34,7 @@ ANSWERS = 64
 """Of how many pairs the answers are kept, to show how far they are spread."""
 MOST_NUMBERS = 10_000
 """Longer answers are not kept."""
+_TOGETHER = 2**14  # numbers of outputs that wait until they are compared together
 _NOT_FINITE = "the function returned values that are not finite, or beyond 1e300"
 
 
@@ -104,6 +106,7 @@ class Evaluator:
     heartbeat: Heartbeat | None = field(default=None, init=False)
     answers: dict[int, Vector] = field(default_factory=dict, init=False)
     warned: set[tuple[str, str, int]] = field(default_factory=set, init=False)
+    _waiting: Waiting | None = field(default=None, init=False)  # while a block is evaluated
 
     def __post_init__(self) -> None:
         self.block = self.pairs.block
@@ -112,7 +115,7 @@ class Evaluator:
         # A copy, for example in another process, must not share what this one learns.
         wanted: dict[int, Vector] | None = None if self.coordinate_gaps is None else {}
         own = {"pairs": copy.copy(self.pairs), "cause": None, "coordinate_gaps": wanted, "answers": {}}
-        return vars(self) | own
+        return vars(self) | own | {"_waiting": None}
 
     def identity(self) -> dict[str, Any]:
         """Return what must be the same wherever the pairs are evaluated, by name."""
@@ -211,13 +214,18 @@ class Evaluator:
             always = True
             pairs = self.pairs.span(start, stop, self.heartbeat)
             found: list[float] = []
+            waiting = self._waiting = []
             rng.reseed()
             for index in range(start, stop):
                 reseed = self.uses_global_rng or self.structure is None or stop - start < _FEW
                 always = always and reseed
                 # A call of its own, so that the records are freed before the next are drawn.
                 found.append(self._gap(index, next(pairs), rng, reseed))
+                if waiting and len(waiting) * waiting[0][1].size >= _TOGETHER:
+                    _compare(self, waiting, found, start)
+            self._waiting = None
             if always or not rng.may_be_used():
+                _compare(self, waiting, found, start)
                 next(pairs, None)  # so that it notes where it stopped
                 return found
             self.uses_global_rng = True
@@ -226,13 +234,14 @@ class Evaluator:
     # -- one pair --
 
     def _gap(self, index: int, pair: Pair, rng: rng_guard, reseed: bool) -> float:
-        """Return the gap of one pair: a finite number, or infinity if anything went wrong."""
+        """Return the gap of one pair, infinity if anything went wrong, or NaN if it waits to be compared."""
         first = self.structure is None
         if first:
             again = self.pairs.repeater(pair[0])
         try:
             a, b = self.measured(pair, rng, reseed)
-            gap = self.norm.gap(a, b)
+            waiting = self._waiting if self.norm.many and type(a) is not float else None
+            gap = self.norm.gap(a, b) if waiting is None else math.nan
         except _SharedOutput:
             raise PairError("""pair= returned one and the same object as both values, so one of them was
                 overwritten. Return two.""") from None
@@ -245,20 +254,16 @@ class Evaluator:
             if not described:
                 raise
             return self.note(index, "output", "the function returned something that cannot be released")
-        if self.coordinate_gaps is not None:
-            with np.errstate(all="ignore"):
-                self.coordinate_gaps[index] = np.atleast_1d(a - b)
         if first:
             self.uses_global_rng = self.uses_global_rng or rng.may_be_used()
             if self.heartbeat is not None:  # the check below does not count as the pair's time
                 self.heartbeat(index)
             if self.trusted != "pair=":  # its gaps are compared with plain evaluation afterwards
                 self._check_repeats(a, again(), rng)
-        if not gap <= LARGEST:
-            return self.note(index, "not_finite", _NOT_FINITE)
-        if index % self.answers_every == 0 and wanted_answers(self, index, index + 1):
-            self.answers[index] = np.atleast_1d(a)
-        return gap
+        if waiting is not None:
+            waiting.append((index, a, b))
+            return gap
+        return _noted(self, index, a, b, gap)
 
     def both(self, pair: Pair, rng: rng_guard, reseed: bool = True) -> tuple[Any, Any]:
         """Evaluate the function on both neighbours, each with the public seed, and return flat outputs."""
@@ -334,7 +339,8 @@ class Evaluator:
 
     def note(self, index: int, kind: CauseKind, what: str) -> float:
         """Note why a pair failed, if it is the first one, and return infinity."""
-        self.cause = self.cause or Cause(index, kind, what)
+        if self.cause is None or index < self.cause.index:  # a pair that waited may come after a later one
+            self.cause = Cause(index, kind, what)
         return math.inf
 
     def finite(self, gaps: Vector, start: int) -> Vector:
@@ -343,6 +349,32 @@ class Evaluator:
         if len(wrong):
             gaps[wrong] = self.note(start + int(wrong[0]), "not_finite", _NOT_FINITE)
         return gaps
+
+
+def _compare(evaluator: Evaluator, waiting: Waiting, found: list[float], start: int) -> None:
+    """Put the gaps of the pairs that wait into the list of gaps, and empty the list of those that wait.
+
+    To compare the outputs of many pairs together takes much less time than one pair after the other.
+    """
+    if not waiting:
+        return
+    with np.errstate(all="ignore"):
+        steps = np.array([a for _, a, _ in waiting]) - np.array([b for _, _, b in waiting])
+    for (index, a, b), gap in zip(waiting, evaluator.norm.gaps(steps).tolist(), strict=True):
+        found[index - start] = _noted(evaluator, index, a, b, gap)
+    waiting.clear()
+
+
+def _noted(evaluator: Evaluator, index: int, a: Any, b: Any, gap: float) -> float:
+    """Note what is wanted of a pair's outputs, and return its gap, or infinity if that is not finite."""
+    if evaluator.coordinate_gaps is not None:
+        with np.errstate(all="ignore"):
+            evaluator.coordinate_gaps[index] = np.atleast_1d(a - b)
+    if not gap <= LARGEST:
+        return evaluator.note(index, "not_finite", _NOT_FINITE)
+    if index % evaluator.answers_every == 0 and wanted_answers(evaluator, index, index + 1):
+        evaluator.answers[index] = np.atleast_1d(a)
+    return gap
 
 
 @dataclass(kw_only=True, eq=False)

@@ -97,7 +97,7 @@ class JointNorm(Norm):
 
     def __init__(self, joint: Joint) -> None:
         self.function: Any = (joint.norms, joint.exponents)  # what other processes compare
-        self.absolute, self.name, self.label = False, "", "joint"
+        self.absolute, self.many, self.name, self.label = False, False, "", "joint"
         self._norms = [Norm(norm) for norm in joint.norms]
         self._weights = np.array([weight_of(each) for each in joint.exponents])
         self.worst = 0  # whose gap was the largest last time

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 from privatize import plan, samplers
+from privatize.calibration.evaluators.base import Evaluator
+from privatize.calibration.neighbours import NeighbourSampler
+from privatize.calibration.norms import NORMS, Norm
 from privatize.errors import (
     InfiniteSensitivityError,
     OutputError,
@@ -148,6 +151,35 @@ def test_functions_may_mutate_their_data():
 def test_outputs_may_be_views_of_the_data():
     """A function that returns a slice of its data would have other gaps than one that returns a copy."""
     assert np.array_equal(estimate(lambda x: x[:3], n=4).gaps, estimate(lambda x: x[:3].copy(), n=4).gaps)
+
+
+@for_each("length", [2, 5000, 20_000])  # all of a block are compared together, three, or each by itself
+def test_pairs_that_are_compared_together_have_their_own_gaps(length):
+    """After a failed pair, gaps would belong to other pairs, and the first cause would be a later one."""
+    answers = np.linspace(1, 2, length)
+
+    def one_number(x):
+        return float(x.mean())
+
+    def many(x):
+        if x[0] < 0.1:
+            raise ValueError("small")
+        return answers * (math.nan if x[0] > 0.9 else x.mean())
+
+    pairs = NeighbourSampler(samplers.uniform(0, 1), n=20, seed=1)
+    plain = Evaluator(function=one_number, pairs=pairs, norm=Norm(NORMS["sup"]), s0=5)
+    alone = plain.evaluate((0, 40), plain.learned).gaps
+    pairs = NeighbourSampler(samplers.uniform(0, 1), n=20, seed=1)
+    together = Evaluator(function=many, pairs=pairs, norm=Norm(NORMS["sup"]), s0=5, coordinate_gaps={})
+    found = together.evaluate((0, 40), together.learned)
+    worked = np.isfinite(found.gaps)
+    assert 10 < worked.sum() < 40
+    np.testing.assert_allclose(found.gaps[worked], 2 * alone[worked])
+    assert found.cause.index == int((~worked).argmax())
+    places = np.flatnonzero(worked).tolist()
+    assert list(found.answers) == (places if length <= 10_000 else [])
+    for at in places:
+        assert abs(found.coordinate_gaps[at][-1]) == found.gaps[at]
 
 
 def test_one_buffer_for_all_outputs():
