@@ -159,12 +159,13 @@ class Auto:
                 continue
             try:
                 package = package or self._package(job, queue, workers)
+                queue.waiting = package is not None
                 # Pairs are evaluated here until a worker has started and loaded the function.
                 if package is not None and pool().prepare(package, workers):
                     yield from Processes(workers).run(job, queue, package)
             except Refused as error:
                 _log.warning("evaluating inline, on one core, because a worker refused: %s", error)
-                workers = 1
+                workers, queue.waiting = 1, False
             except _NotPackableError as error:
                 _log.info("evaluating inline, on one core: %s", error)
                 workers = 1

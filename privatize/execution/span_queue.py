@@ -7,6 +7,7 @@ from privatize.outputs.structure import Structure
 
 # Seconds that a span should take: much longer than sending it, and short enough to keep all workers busy.
 _INLINE, _TASK = 0.1, 0.3
+_WAITING = 0.02  # inline, while others wait for the end of a span
 _PAIRS = 2**16  # at most, however quick they are, so that the gaps of a span need little memory
 
 
@@ -59,6 +60,7 @@ class SpanQueue:
         self._drawing, self._together = drawing, together
         self._largest = 0
         self.moved = False  # whether any pairs are evaluated in other processes
+        self.waiting = False  # whether workers are starting, which wait for a span's end when they are ready
 
     @property
     def pairs(self) -> int:
@@ -127,7 +129,7 @@ class SpanQueue:
     def _size(self, workers: int) -> int:
         if self.learned.structure is None or not self._largest:
             return 1
-        seconds = _INLINE if workers == 1 else _TASK
+        seconds = (_WAITING if self.waiting else _INLINE) if workers == 1 else _TASK
         fits = int(min(seconds / max(self.cost, 1e-9), _PAIRS))
         # A few pairs may not be typical, so spans grow slowly; all workers should be busy until the end.
         share = self.left if workers == 1 else -(-self.left // (2 * workers))

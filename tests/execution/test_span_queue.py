@@ -81,6 +81,19 @@ class TestSpanQueue:
             if work is quick:
                 assert sizes[-1] < 100 and sum(sizes) == 10_000
 
+    def test_spans_are_short_while_workers_wait_for_their_end(self):
+        """Workers that are ready would be idle for a tenth of a second, as often as they are started."""
+        sizes = []
+        for waiting in (False, True):
+            work = SpanQueue([(0, 1000)], 1000, describe(0.0))
+            for _ in range(3):
+                start, stop = work.next(1)
+                work.learn(SpanResult(start, np.zeros(stop - start), 1e-3 * (stop - start)))
+            work.waiting = waiting
+            start, stop = work.next(1)
+            sizes.append(stop - start)
+        assert sizes[1] < sizes[0] / 4
+
     @settings(max_examples=60, deadline=None, derandomize=True)
     @given(st.integers(1, 5000), st.integers(1, 300), st.floats(1e-8, 1e-2), st.integers(1, 8))
     def test_tasks_end_where_streams_do(self, total, block, cost, workers):

@@ -1,4 +1,4 @@
-"""Load, once for all workers, the libraries that a job names: the fork server does so in `preload`.
+"""Load, once for all workers, our own modules and the libraries that a job names: `preload` does so.
 
 Importing scikit-learn takes a second or more, and two workers that import it at the same time take longer.
 What to import is in an environment variable, because the server gets nothing else from this program. If a
@@ -15,6 +15,7 @@ import threading
 from collections.abc import Set
 from pathlib import Path
 
+from privatize.identity.library import sources
 from privatize.identity.origin import is_installed
 
 VARIABLE = "PRIVATIZE_LIBRARIES"
@@ -24,12 +25,12 @@ _MOST = 1000  # modules: a variable has at most 128 KB, and others are loaded by
 _SAFE_THREADS = {"jemalloc_bg_thd"}  # of an allocator, which prepares for forks
 
 
-def described(names: Set[str]) -> str:
-    """Return, as the variable's value, what this process has loaded of some libraries, and its folders."""
+def described(own: list[str], names: Set[str]) -> str:
+    """Return, as the variable's value, this process's folders, our modules, and what it has of libraries."""
     files = {name: getattr(sys.modules[name], "__file__", None) for name in _loaded(names)}
     modules = [name for name, file in files.items() if isinstance(file, str) and is_installed(file)]
     outer_first = sorted(modules, key=lambda name: (name.count("."), name))
-    return json.dumps([sys.path, outer_first[:_MOST]])
+    return json.dumps([sys.path, own, outer_first[:_MOST]])
 
 
 def _loaded(names: Set[str]) -> list[str]:
@@ -38,7 +39,12 @@ def _loaded(names: Set[str]) -> list[str]:
 
 def load(value: str) -> None:
     """Import what `described` has named, from the same folders; end this process if that starts threads."""
-    path, modules = json.loads(value)
+    gc.disable()  # modules stay, so collections would take a sixth of the time and find next to nothing
+    path, first, modules = json.loads(value)
+    for name in first:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    sources()  # workers compare it
     own, sys.path[:] = list(sys.path), path
     os.environ.update(dict.fromkeys(THREADS, "1"))
     for name in modules:
@@ -51,8 +57,8 @@ def load(value: str) -> None:
     sys.path[:] = own
     if has_threads():  # a process that has them must not fork
         os._exit(1)
-    gc.collect()
     gc.freeze()  # so that collections in workers do not copy what they share with this process
+    gc.enable()
 
 
 def has_threads() -> bool:

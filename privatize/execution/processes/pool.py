@@ -13,6 +13,7 @@ import math
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 from collections import Counter
@@ -31,6 +32,8 @@ from privatize.execution.span_queue import SpanQueue
 _log = logging.getLogger("privatize.execution")
 # A worker that has grown by more than this many bytes and an eighth of the machine's memory is replaced.
 _GROWN = 2**30
+# So many bytes can be sent to a process that has not begun: they wait in its pipe, which is small elsewhere.
+_SMALL = 2**16 if sys.platform == "linux" else 0
 _LIKELY = {"SIGKILL": ": out of memory, or somebody killed it", "SIGSEGV": ": a crash in compiled code"}
 
 
@@ -55,6 +58,8 @@ class Worker:
             raise
         finally:
             end.close()
+        if len(package.payload) <= _SMALL:
+            self.load(package)
 
     @property
     def idle(self) -> bool:
@@ -151,7 +156,9 @@ class Pool:
             self._check_open()
             team = self._team(package, workers)
             for worker in team:
-                if worker.loading and (worker.pipe.poll() or not worker.process.is_alive()):
+                if not worker.begun or not worker.loading:
+                    continue
+                if worker.pipe.poll() or not worker.process.is_alive():
                     self._receive(worker, None, 8 + 2 * workers)
             return any(worker.idle and worker.job == package.name for worker in team)
         finally:

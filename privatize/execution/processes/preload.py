@@ -1,4 +1,4 @@
-"""Only the fork server imports this module, after its own: it loads the libraries that a job names."""
+"""Only the fork server imports this module: it loads what workers need."""
 
 import os
 

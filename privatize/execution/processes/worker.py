@@ -71,10 +71,9 @@ class StartMethod:
         with self._turn:
             if self.server is not None:
                 self._choose_libraries(set(package.libraries))
-                modules = ["numpy", target.__module__, package.module, "cloudpickle", "threadpoolctl"]
-                # By name: importing it here would import it in the server too early.
-                self.server.set_forkserver_preload([*modules, f"{__package__}.preload"])
-            with safe_path(libraries.described(self._libraries or set())) as safe:
+                self.server.set_forkserver_preload([f"{__package__}.preload"])
+            modules = ["numpy", target.__module__, package.module, "cloudpickle", "threadpoolctl"]
+            with safe_path(libraries.described(modules, self._libraries or set())) as safe:
                 process: Any = self.context.Process(target=target, args=(*args, safe), daemon=True)
                 # Its start() is not called: it refuses in a daemonic process, and it adds the process to a
                 # list. If the user's program forks a child, that would end all on the list at its exit.

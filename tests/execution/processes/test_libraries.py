@@ -1,5 +1,6 @@
 """Libraries are loaded once for all workers, and never in a way that could change or hang a worker."""
 
+import gc
 import json
 import os
 import subprocess
@@ -16,10 +17,20 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="counts threads 
 
 def test_only_what_is_installed_is_named():
     """The server would run the user's own modules, or libraries that the job does not need."""
-    path, modules = json.loads(libraries.described({"numpy", "tests", "python"}))
-    assert path == sys.path
+    path, own, modules = json.loads(libraries.described(["zipapp"], {"numpy", "tests", "python"}))
+    assert path == sys.path and own == ["zipapp"]
     assert modules[0] == "numpy" and "numpy.linalg" in modules
     assert all(name.partition(".")[0] == "numpy" for name in modules)
+
+
+def test_workers_collect_garbage():
+    """Their memory would grow with every pair: the server collects nothing while it imports."""
+
+    def loads():
+        libraries.load(json.dumps([sys.path, ["numpy"], []]))
+        return gc.isenabled() and gc.get_freeze_count() > 0
+
+    assert _in_a_child(loads)
 
 
 def test_a_thread_is_noticed():

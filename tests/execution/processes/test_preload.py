@@ -1,4 +1,4 @@
-"""The module that the fork server imports last does nothing anywhere else."""
+"""The module that the fork server imports does nothing anywhere else."""
 
 import importlib
 import json
@@ -16,7 +16,7 @@ def test_nothing_happens_without_the_variable(monkeypatch):
 
 def test_the_variable_is_used_up(monkeypatch):
     """Programs that a function starts would inherit the variable."""
-    given, found = json.dumps([sys.path, ["zipapp"]]), []
+    given, found = json.dumps([sys.path, [], ["zipapp"]]), []
     monkeypatch.setattr(libraries, "load", found.append)
     monkeypatch.setenv(libraries.VARIABLE, given)
     importlib.reload(preload)
