@@ -54,8 +54,9 @@ def _renew() -> None:
     """Give a forked child a lock of its own: the parent's may be held by a thread that the child lacks."""
     global _turn
     _turn = threading.RLock()
-    _entered.clear()
-    _stand_ins.clear()  # one of them may be in use right now
+    if _entered:
+        _entered.clear()
+        _stand_ins.clear()  # one of them is in use
 
 
 if hasattr(os, "register_at_fork"):

@@ -108,7 +108,7 @@ def run_blocks(
     job, package = _packed(function, structure, data, coin_seed, context, version)
     rows = np.full((b, structure.size), np.nan)
     positions = cut(records.count(data), b)
-    lanes = min(cores(), b)
+    lanes = min(cores() + 1, b)  # one more, because a core has nothing to do while a block begins or ends
     limits = Limits(
         math.ceil(SECONDS if seconds is None else seconds),
         (machine_memory() or 2**40) // (2 * lanes) if memory is None else memory,
@@ -200,7 +200,7 @@ class _Job:
         self.structure = describe(self.example)
         warnings.simplefilter("ignore")  # as in every private run
         threads.limit([])  # once for all: changing it in a child may start threads there
-        with rng_guard(self.coin_seed) as rng:
+        with rng_guard(self.coin_seed) as rng, rng_guard(self.coin_seed):  # functions may have one inside
             rng.reseed()
 
     def answer(self, block: bytes) -> bytes:

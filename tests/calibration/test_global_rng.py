@@ -135,3 +135,21 @@ def test_a_fork_inside_a_guard():
             finally:
                 os._exit(code)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")  # other tests have left threads
+def test_a_fork_after_a_guard():
+    """A block would get other random numbers in its process than a user gets with the same seed."""
+
+    def drawn(rng):
+        rng.reseed()
+        return [random.random(), *np.random.random(5), *np.random.randn(3)]
+
+    with rng_guard(3) as rng:
+        expected = drawn(rng)
+    child = os.fork()
+    if child == 0:
+        with rng_guard(7), rng_guard(3) as rng:
+            os._exit(drawn(rng) != expected)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

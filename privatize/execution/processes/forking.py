@@ -15,7 +15,6 @@ import socket
 import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from privatize.execution.job import Refused
@@ -36,6 +35,7 @@ _CHANGES |= {"os.rmdir", "os.setxattr", "os.symlink", "os.truncate", "os.utime",
 # The options of Linux's prctl: a signal when the parent ends, core dumps, and who inherits orphans.
 _PARENT_ENDED, _DUMPABLE, _SUBREAPER = 1, 4, 36
 
+_entered = contextlib.ExitStack()
 _prctl: Any = getattr(ctypes.CDLL(None), "prctl", None) if sys.platform == "linux" else None
 
 
@@ -115,7 +115,8 @@ def _load(package: Package) -> Unpacked:
     # Polars makes its threads when they are first needed. More than one would add in an order that changes.
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
     sys.dont_write_bytecode = True
-    with loaded.surroundings.entered(), refusing():
+    _entered.enter_context(loaded.surroundings.entered())  # for good: blocks need nothing else
+    with refusing():
         loaded.job.prepare()
     return loaded
 
@@ -174,10 +175,16 @@ def _kill_orphans(running: dict[int, int]) -> None:
                 os.waitpid(pid, 0)
 
 
+def _content(path: str | int) -> bytes:
+    """Return what is in a file. Not by pathlib: each child would copy the memory that this takes."""
+    with open(path, "rb", buffering=0, closefd=isinstance(path, str)) as file:
+        return file.read()
+
+
 def _children() -> set[int]:
     me = os.getpid()
     try:
-        return set(map(int, Path(f"/proc/self/task/{me}/children").read_text().split()))
+        return set(map(int, _content(f"/proc/self/task/{me}/children").split()))
     except OSError:  # pragma: no cover - not Linux: what has left its process group is not found
         return set()
 
@@ -195,18 +202,19 @@ def _run_child(end: int, load: Any, limits: Limits) -> None:
         _control(_SUBREAPER, 1)  # orphans become the template's when this process ends, not before
         if end != _LINK:
             os.dup2(end, _LINK, inheritable=False)
-        _close_others()
         with contextlib.suppress(OSError):  # without memory the system ends this process, and no other
-            Path("/proc/self/oom_score_adj").write_text("1000")
+            os.write(os.open("/proc/self/oom_score_adj", os.O_WRONLY), b"1000")
+        _close_others()
         loaded, me = load(), os.getpid()
         _limit(limits)
         sys.addaudithook(_refuse_changes)
-        with open(_LINK, "rb", closefd=False) as link:
-            block = link.read()
-        with loaded.surroundings.entered(), refusing():
+        block = _content(_LINK)
+        with refusing():
             answer = DONE + loaded.job.answer(block)
         if os.getpid() == me:  # not in a child that the function has forked, and that returned from it
-            socket.socket(fileno=_LINK).sendall(answer)
+            left = memoryview(answer)
+            while left:
+                left = left[os.write(_LINK, left) :]
     finally:
         os._exit(0)
 
@@ -239,7 +247,7 @@ def _limit(limits: Limits) -> None:
     wanted = {resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: 0}
     wanted[resource.RLIMIT_CPU] = limits.seconds + int(time.process_time())
     with contextlib.suppress(OSError):  # elsewhere the system does not report what is used, or has no limit
-        used = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+        used = int(_content("/proc/self/statm").split()[5]) * resource.getpagesize()
         wanted |= {resource.RLIMIT_DATA: used + limits.memory, resource.RLIMIT_MSGQUEUE: 0}
     for kind, most in wanted.items():
         hard = resource.getrlimit(kind)[1]

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import socket
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -75,19 +76,20 @@ class Template:
 
     def run(self, blocks: Iterator[Block], size: int, lanes: int) -> Iterator[Block]:
         """Evaluate blocks, and yield the number of each with its answer, or with nothing if it failed."""
-        from multiprocess import connection
-
         while True:
             while len(self.running) < lanes and (block := next(blocks, None)) is not None:
                 self._send(*block)
             if not self.running:
                 return
-            links = {block.link: block for block in self.running.values() if block.open}
-            for ready in connection.wait([self.pipe, *links]):
-                if ready is self.pipe:
-                    yield self._finish(size)
-                else:
+            links = {block.link.fileno(): block for block in self.running.values() if block.open}
+            poll = select.poll()
+            for end in (self.pipe.fileno(), *links):
+                poll.register(end, select.POLLIN)
+            for ready, _ in poll.poll():
+                if ready in links:
                     links[ready].read(size)
+                else:
+                    yield self._finish(size)
 
     def _send(self, number: int, content: bytes) -> None:
         link, other = socket.socketpair()
