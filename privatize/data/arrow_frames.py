@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from privatize.data.clipping import codes
-from privatize.data.columns import Array, Column
+from privatize.data.columns import DAYS, Array, Column
 from privatize.data.tabular import Tabular
 
 
@@ -68,7 +68,7 @@ class ArrowTables(Tabular):
             if column.plain:
                 return inside.take(found)
             return pa.DictionaryArray.from_arrays(found, inside, ordered=column.ordered)
-        if values.dtype.kind == "M" and values.dtype != np.dtype("M8[D]"):
+        if values.dtype.kind == "M" and values.dtype != DAYS:
             moments = pa.array(values.astype("M8[us]"), mask=missing)
             return moments.cast(pa.timestamp("us", tz=column.zone))
         return pa.array(values.astype(object) if values.dtype.kind == "U" else values, mask=missing)

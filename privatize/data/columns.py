@@ -17,6 +17,7 @@ Array = NDArray[Any]
 # Dtypes of numpy's numbers and what they hold: several columns of a pandas frame can share one array of them.
 NUMPY_KINDS = {np.dtype("?"): "bool", np.dtype("f4"): "float", np.dtype("f8"): "float"}
 NUMPY_KINDS |= dict.fromkeys(map(np.dtype, ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")), "int")
+DAYS = np.dtype("M8[D]")
 _SPELLED = {dtype: str(dtype) for dtype in NUMPY_KINDS}
 # What columns of narwhals' dtypes hold; a dtype that is not listed is "other", which is never converted.
 _KINDS = {"Boolean": "bool", "String": "text", "Categorical": "category", "Enum": "category"}
@@ -226,7 +227,7 @@ class Column:
         if self.values.dtype.kind in "iub":  # they stay integers even if some are missing
             return with_none(self.values.tolist(), self.missing)
         array = self.array()
-        if array.dtype.kind == "M" and (array.dtype != "M8[D]" or self.zone is not None):
+        if array.dtype.kind == "M" and (array.dtype != DAYS or self.zone is not None):
             array = array.astype("M8[us]")
         found: list[Any] = array.tolist()
         if self.zone is not None:

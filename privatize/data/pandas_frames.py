@@ -78,18 +78,15 @@ def without_others(column: Any) -> Any:
     return column
 
 
-def is_final(parts: list[Any]) -> bool:
-    """Tell whether drawn columns are arrays of one length that pandas puts into a frame as they are."""
-    days = _usual_dtypes()[0]
-    return bool(parts) and all(
-        len(part) == len(parts[0])
-        and (
-            part.dtype in NUMPY_KINDS or part.dtype == days
-            if type(part) is np.ndarray
-            else type(part) is pd.Categorical
-        )
-        for part in parts
-    )
+def is_final(parts: list[Any], kinds: set[Any]) -> bool:
+    """Tell whether pandas puts drawn columns into a frame as they are, by their dtypes or classes."""
+    return kinds <= _final_kinds() and len({len(part) for part in parts}) == 1
+
+
+@functools.cache
+def _final_kinds() -> frozenset[Any]:
+    """Return dtypes of arrays, and the class of others, that pandas puts into a frame as they are."""
+    return frozenset({*NUMPY_KINDS, _usual_dtypes()[0], pd.Categorical})
 
 
 class PandasFrames(Tabular):
@@ -197,10 +194,10 @@ class PandasFrames(Tabular):
             # pandas infers the dtype of drawn columns; rows that are taken keep their dtype.
             return pd.Series(parts[0], index, None if index is None else parts[0].dtype, names[0], copy=True)
         head = heads(tuple(names)) if isinstance(names, list) else names
-        kinds = {part.dtype if type(part) is np.ndarray else None for part in parts}
+        kinds = {part.dtype if type(part) is np.ndarray else type(part) for part in parts}
         if len(kinds) == 1 and kinds <= NUMPY_KINDS.keys():  # in one array: faster to make and to use
             return pd.DataFrame(np.array(parts).T, index, head, copy=False)
-        if index is None and is_final(parts):
+        if index is None and is_final(parts, kinds):
             index = pd.RangeIndex(len(parts[0]))
         # Both ways copy into one block for each of numpy's dtypes, in C order; the first is faster.
         build = getattr(pd.DataFrame, "_from_arrays", None)

@@ -50,7 +50,7 @@ class Persons:
     @property
     def slots(self) -> Counts:
         """The place of each row's person, from 0."""
-        return np.repeat(np.arange(len(self.counts)), self.counts)
+        return np.arange(len(self.counts)).repeat(self.counts)
 
     @property
     def frame(self) -> Any:
@@ -61,7 +61,7 @@ class Persons:
         own = find(self.rows)
         if isinstance(own, Tabular):
             return own.with_first(self.rows, self.unit.name, self.slots)
-        return {self.unit.name: self.slots, **of(self.rows).copy(self.rows)}
+        return {self.unit.name: self.slots, **{name: of(part).copy(part) for name, part in self.rows.items()}}
 
     @property
     def values(self) -> Any:
@@ -158,7 +158,7 @@ class PersonsAdapter(Container):
 
     def pair(self, drawn: Any, position: int, n: int) -> tuple[Any, Any]:
         counts, rows = drawn.counts, drawn.rows
-        ends = np.cumsum(counts[: n + 1])
+        ends = counts[: n + 1].cumsum()
         total, start = int(ends[n - 1]), int(ends[position] - counts[position])
         stop, other = int(ends[position]), counts[:n].copy()
         other[position] = counts[n]
@@ -168,9 +168,9 @@ class PersonsAdapter(Container):
             everywhere = np.arange(len(rows))
             first, second = own.rows(rows, slice(total), np.concatenate([everywhere[run] for run in runs]))
         else:  # `frame` makes copies
-            first = own.head(rows, total)
+            first = {name: of(part).head(part, total) for name, part in rows.items()}
             second = {name: concatenated(part, runs) for name, part in rows.items()}
-        return replace(drawn, counts=counts[:n], rows=first), replace(drawn, counts=other, rows=second)
+        return Persons(drawn.unit, counts[:n], first), Persons(drawn.unit, other, second)
 
     def comparable(self, data: Any) -> Any:
         return [data.unit, data.counts, of(data.rows).comparable(data.rows)]

@@ -52,7 +52,9 @@ class Distribution(Kind, abc.ABC):
 
     def column(self, n: int, rng: np.random.Generator) -> Column:
         """Return n values for a column of a table."""
-        return as_column(self, draw(self, n, rng), n)
+        drawn = draw(self, n, rng)
+        usual = type(drawn) is np.ndarray and drawn.ndim == 1
+        return Column(drawn) if usual else as_column(self, drawn, n)
 
     def names(self) -> list[str] | None:
         """Return the names of the columns that it draws, or None if it draws no table."""

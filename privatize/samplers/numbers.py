@@ -130,7 +130,7 @@ class _Uniform(Distribution):
     def draw(self, n: int, rng: Rng) -> Any:
         low: Any = self.low.array
         high: Any = self.high.array
-        if self.low.is_same and self.high.is_same:  # numpy is faster with numbers than with arrays
+        if low.shape and self.low.is_same and self.high.is_same:  # numpy is faster with numbers than arrays
             low, high = low.flat[0], high.flat[0]
         return rng.uniform(low, high, (n, *self.low.shape))
 

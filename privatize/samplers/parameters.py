@@ -148,10 +148,9 @@ def chosen(share: Frozen | None, count: int, n: int, rng: Rng) -> Any:
     """Draw n indices below `count`, with the given probabilities or equal ones."""
     if share is None:
         return rng.integers(count, size=n)
-    ends, u = share.array.cumsum()[:-1], rng.random(n)
-    if len(ends) == 1:  # the same, faster
-        return (u >= ends[0]).astype(np.intp)
-    return ends.searchsorted(u, side="right")
+    if count == 2:  # the same, faster
+        return (rng.random(n) >= share.array[0]).astype(np.intp)
+    return share.array.cumsum()[:-1].searchsorted(rng.random(n), side="right")
 
 
 def ends_for(inner: Sampler, name: str, low: Any, high: Any) -> Box:

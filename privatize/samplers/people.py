@@ -12,7 +12,7 @@ from privatize.data import frames
 from privatize.data.clipping import objects
 from privatize.data.columns import Column
 from privatize.data.grouping import ranks_of
-from privatize.data.persons import COUNTS, Persons, expanded
+from privatize.data.persons import COUNTS, Counts, Persons, expanded
 from privatize.data.support import unwrap
 from privatize.data.units import UNDECLARED, Unit, as_unit
 from privatize.errors import SamplerError, SettingsError
@@ -24,11 +24,12 @@ from privatize.samplers.distribution import Distribution, as_part
 from privatize.samplers.families import Family
 from privatize.samplers.foreign import as_sampler, is_function, is_maker
 from privatize.samplers.given import Support, show_support, value_of
-from privatize.samplers.tables import Dependent, Frame, _Table, unchecked
+from privatize.samplers.tables import Frame, _Table, unchecked
 from privatize.samplers.values import choice, column_of
 
 _FRAMES = ("pandas", "polars", "pyarrow", "dict")
 _MOST = 10**6  # rows of a person, at most
+_SEVERAL = 4  # rows of some person, from which on other ways of sorting rows are faster
 
 
 def people(
@@ -242,31 +243,35 @@ class PeopleDistribution(Distribution):
             visits = {name: _at(column, order) for name, column in visits.items()}
             return {**found, COUNTS: Column(counts), **visits}
         counts = column_of(self.rows, n, rng).array().astype(np.int64)
-        slots = np.repeat(np.arange(n), counts)
-        visits = self._visits({name: _at(column, slots) for name, column in found.items()}, len(slots), rng)
+        if counts.min(initial=0) < 0:
+            raise SamplerError(f"rows={self.rows!r} drew a negative number of rows.")
+        visits = self._visits(found, counts, rng)
         if self.shared:
-            typical = self._visits(found, n, rng)
-            same = rng.random(len(slots)) < math.sqrt(self.shared)
+            typical = self._visits(found, np.ones_like(counts), rng)
+            same = rng.random(int(counts.sum())) < math.sqrt(self.shared)
             alike = (name for name in visits if name != self.unit.order)
-            visits |= {name: _where(same, _at(typical[name], slots), visits[name]) for name in alike}
+            visits |= {name: _where(same, _repeated(typical[name], counts), visits[name]) for name in alike}
         return {**found, COUNTS: Column(counts), **visits}
 
-    def _visits(self, given: Mapping[str, Column], n: int, rng: Rng) -> dict[str, Column]:
-        more: dict[str, Any] = {"given": given} if isinstance(self.visit, _Table) else {}
-        found: dict[str, Column] = self.visit.drawn(n, rng, **more)
+    def _visits(self, persons: Mapping[str, Column], counts: Counts, rng: Rng) -> dict[str, Column]:
+        """Draw the columns of all rows, given what persons have once, and the number of rows of each."""
+        more: dict[str, Any] = {}
+        if isinstance(self.visit, _Table) and self.visit.dependents():
+            more["given"] = {name: _repeated(column, counts) for name, column in persons.items()}
+        found: dict[str, Column] = self.visit.drawn(int(counts.sum()), rng, **more)
         return found
 
     def assemble(self, columns: dict[str, Column], *wanted: Any) -> Persons:
         """Return columns as persons."""
         del wanted
         counts, unit = columns[COUNTS].values, self.unit
-        slots = np.repeat(np.arange(len(counts)), counts)
         each = {name: column for name, column in columns.items() if name != COUNTS}
-        flat = {name: _at(own, slots) if name in unit.once else own for name, own in each.items()}
+        flat = {name: _repeated(own, counts) if name in unit.once else own for name, own in each.items()}
         if unit.order is not None:
-            order = _by_person(slots, _ranks(flat[unit.order]))
-            flat = {name: _at(column, order) for name, column in flat.items()}
-        if unit.most is not None and (counts > unit.most).any():
+            order = _by_person(counts, _ranks(flat[unit.order]))
+            # What a person has once is the same in all their rows, in any order.
+            flat = {name: own if name in unit.once else _at(own, order) for name, own in flat.items()}
+        if unit.most is not None and counts.max(initial=0) > unit.most:
             starts = np.cumsum(counts) - counts
             counts = np.minimum(counts, unit.most)
             flat = {name: _at(column, expanded(starts, counts)) for name, column in flat.items()}
@@ -288,8 +293,7 @@ class PeopleDistribution(Distribution):
 
     def dependent(self) -> bool:
         """Tell whether a column of it is made from others by a function."""
-        tables = (part for part in (self.visit, self.person) if isinstance(part, _Table))
-        return any(isinstance(part, Dependent) for table in tables for part in table.parts())
+        return any(isinstance(each, _Table) and each.dependents() for each in (self.visit, self.person))
 
     def check(self) -> None:
         """Refuse persons that cannot be drawn, and columns with the same name."""
@@ -376,6 +380,13 @@ def _at(column: Column, at: NDArray[Any]) -> Column:
     return column.having(column.values[at], None if column.missing is None else column.missing[at])
 
 
+def _repeated(column: Column, counts: Counts) -> Column:
+    """Return a column with the value of each person in all their rows."""
+    return column.having(
+        column.values.repeat(counts), None if column.missing is None else column.missing.repeat(counts)
+    )
+
+
 def _where(which: NDArray[np.bool_], one: Column, other: Column) -> Column:
     """Return the values of one column in some rows, and those of another in all others."""
     missing = other.missing
@@ -390,14 +401,28 @@ def _shuffled(counts: NDArray[Any], rng: Rng) -> NDArray[np.intp]:
     return np.lexsort((rng.random(len(slots)), slots))
 
 
-def _by_person(slots: NDArray[Any], values: NDArray[Any]) -> NDArray[np.intp]:
+def _by_person(counts: Counts, values: NDArray[Any]) -> NDArray[np.intp]:
     """Return the order of rows by person and then by value; equal ones stay in the order of drawing."""
-    numbers = values.astype(np.int64) if values.dtype.kind in "iumM" else values
-    if numbers.dtype.kind == "i" and len(numbers):
+    size, n, most = len(values), len(counts), int(counts.max(initial=0))
+    several = most >= _SEVERAL
+    if values.dtype.kind in "iumM" and size:
+        numbers = values.astype(np.int64)
         low, high = int(numbers.min()), int(numbers.max())
-        if (high - low + 1) * (len(slots) + 1) < 2**62:  # one key is ten times as fast as two
-            return np.argsort(slots * (high - low + 1) + (numbers - low), kind="stable")
-    return np.lexsort((values, slots))
+        numbers -= low
+        span, bits = high - low + 1, size.bit_length()
+        if several and most * n == size and span << bits < 2**62:
+            # All have as many rows: each person's by themselves, as numbers that end with their place.
+            numbers <<= bits
+            numbers |= np.arange(size)
+            numbers.reshape(n, most).sort(axis=1)
+            return numbers & ((1 << bits) - 1)
+        if several and max(span, n) <= 2**16:  # numpy sorts short integers faster, even twice
+            order = numbers.astype(np.uint16).argsort(kind="stable")
+            slots = np.arange(n, dtype=np.uint16).repeat(counts)
+            return order.take(slots.take(order).argsort(kind="stable"))
+        if span * (size + 1) < 2**62:  # one key is ten times as fast as two
+            return np.argsort(np.arange(n).repeat(counts) * span + numbers, kind="stable")
+    return np.lexsort((values, np.arange(n).repeat(counts)))
 
 
 def _ranks(column: Column) -> NDArray[Any]:

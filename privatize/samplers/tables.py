@@ -173,18 +173,21 @@ class _Table(Distribution):
         given: Mapping[str, Column] | None = None,
     ) -> dict[str, Column]:
         """Draw the wanted columns, and others only if a wanted one may be made from them, or from `given`."""
-        dependents = {name for name, part in self.columns if isinstance(part, Dependent)}
-        making = bool(dependents) if wanted is None else not dependents.isdisjoint(wanted)
-        found: dict[str, Column] = {}
-        arrays = {name: _read_only(column) for name, column in (given or {}).items() if making}
-        for name, part in self.columns:
-            if wanted is not None and not making and name not in wanted:
-                continue
-            dependent = isinstance(part, Dependent)
-            found[name] = part.column(dict(arrays), n, rng) if dependent else column_of(part, n, rng)
-            if making:
+        dependents = self.dependents()
+        if not dependents if wanted is None else dependents.isdisjoint(wanted):
+            drawn = self.columns if wanted is None else [own for own in self.columns if own[0] in wanted]
+            found = {name: column_of(part, n, rng) for name, part in drawn}
+        else:
+            found, arrays = {}, {name: _read_only(column) for name, column in (given or {}).items()}
+            for name, part in self.columns:
+                made = name in dependents
+                found[name] = part.column(dict(arrays), n, rng) if made else column_of(part, n, rng)
                 arrays[name] = _read_only(found[name])
         return found if wanted is None else {name: found[name] for name in wanted}
+
+    def dependents(self) -> set[str]:
+        """Return the names of the columns that are made from others."""
+        return {name for name, part in self.columns if isinstance(part, Dependent)}
 
     def names(self) -> list[str] | None:
         return [name for name, _ in self.columns]

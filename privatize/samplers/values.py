@@ -1,6 +1,7 @@
 """Distributions of categories, strings, booleans and dates, and of values that may be missing."""
 
 import datetime as dt
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -207,13 +208,22 @@ class _Dates(Distribution):
     tz: str | None
     unit: str
 
+    @functools.cached_property
+    def _range(self) -> tuple[int, int, np.dtype[Any]]:
+        """The start and the end as integers, and the dtype of what is drawn."""
+        return int(self.start.astype(np.int64)), int(self.end.astype(np.int64)), self.start.dtype
+
+    @functools.cached_property
+    def _wide(self) -> bool:
+        """Whether some are beyond the years that nanoseconds can count."""
+        return bool(self.start < _EARLIEST or self.end > _LATEST)
+
     def draw(self, n: int, rng: Rng) -> Any:
-        span = self.end - self.start
-        return self.start + rng.integers(0, span.astype(np.int64), n, endpoint=True).view(span.dtype)
+        low, high, dtype = self._range
+        return rng.integers(low, high, n, endpoint=True).view(dtype)
 
     def column(self, n: int, rng: Rng) -> Column:
-        wide = bool(self.start < _EARLIEST or self.end > _LATEST)
-        return Column(self.draw(n, rng), zone=self.tz, wide=wide)
+        return Column(self.draw(n, rng), zone=self.tz, wide=self._wide)
 
     def _support(self) -> Any:
         return self.start, self.end

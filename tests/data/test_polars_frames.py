@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privatize import samplers
-from privatize.data import columns, frames, records
+from privatize.data import columns, frames, polars_frames, records
 from privatize.errors import DataError
 from tests.cases import for_each
 from tests.data.drawn_frames import pl
@@ -122,3 +122,26 @@ def test_days_without_a_value_are_missing():
         made = frames.make("polars", {"day": columns.Column(own)})
         assert made["day"].dtype == pl.Date
         assert made["day"].to_list() == own.tolist()
+
+
+@for_each("fast", [True, False])
+@for_each("code", ["f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?", ">f8", ">i4"])
+def test_numbers_are_those_of_polars_own_constructor(code, fast, monkeypatch):
+    """P's columns would have other values, or another dtype, in some version of polars."""
+    if not fast:  # as if this version had no such constructor
+        monkeypatch.setattr(polars_frames, "_constructor", lambda dtype: None)
+    values = np.array([0, 1, 5, 7, 0, 3]).astype(code)
+    if values.dtype.kind == "f":
+        values[1:4] = np.nan, -0.0, np.inf
+    frozen = values.copy()
+    frozen.setflags(write=False)
+    unaligned = np.frombuffer(b"." + values.tobytes(), dtype=np.uint8)[1:].view(code)
+    for own in (values, values[::2], values[::-1], frozen, unaligned, values[:0]):
+        made, wanted = frames.make("polars", {"x": columns.Column(own)})["x"], pl.Series("x", own)
+        assert made.dtype == wanted.dtype and made.null_count() == 0
+        assert made.to_numpy().tobytes() == wanted.to_numpy().tobytes()
+
+
+def test_the_constructor_is_found_in_this_version():
+    """Drawing tables of many columns would take twice as long."""
+    assert polars_frames._constructor(np.dtype("f8")) is not None

@@ -1,6 +1,7 @@
 """Samplers of persons: they draw what they say, in every container, or refuse."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -147,6 +148,29 @@ def test_rows_are_ordered_as_private_ones_are():
             drawn = s.people(visit, unit="id", rows=s.integers(1, 5), order="at").draw(60, rng())
             made = group(drawn.frame, drawn.unit, bytes(32))
             assert sorted(map(tuple, by_person(made))) == sorted(map(tuple, by_person(drawn)))
+
+
+@for_each("rows", ["s.choice([8])", "s.integers(1, 15)", "s.integers(0, 3)", "s.integers(2, 2000)"])
+@for_each("span", [2, 300, 2**17, 2**40, 2**53])
+def test_the_order_of_rows_does_not_depend_on_how_they_are_sorted(rows, span):
+    """A faster way of sorting would draw other datasets than those that estimates are remembered for."""
+    visit = s.table(at=s.integers(0, span), x=s.uniform(0, 1), frame="dict")
+    law = s.people(visit, unit="id", rows=eval(rows), order="at", person=s.table(y=s.uniform(0, 1)))
+    drawn = law.drawn(40, rng())
+    counts = drawn["rows of a person"].values
+    slots = np.repeat(np.arange(40), counts)
+    order = np.lexsort((drawn["at"].values, slots))
+    found = law.draw(40, rng()).frame
+    assert (found["id"] == slots).all() and (found["y"] == drawn["y"].values[slots]).all()
+    assert all((found[name] == drawn[name].values[order]).all() for name in ("at", "x"))
+
+
+def test_negative_numbers_of_rows_are_refused():
+    """The rows of others would be taken for those of a person."""
+    rows = s.from_function(lambda n, rng: np.where(np.arange(n) > 100, -1, 2), support=None)
+    law = s.people(VISIT, unit="id", rows=s.integers(1, 2))
+    with pytest.raises(SamplerError, match="negative number of rows"):
+        replace(law, rows=rows).draw(200, rng())
 
 
 def by_person(persons):
