@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -68,3 +69,46 @@ def is_laid_out(data: Any) -> bool:
 def inside_blocks(data: Any) -> list[Array]:
     """Return the arrays in the blocks of a frame of numbers, dates and categories (as codes)."""
     return [getattr(block.values, "_ndarray", block.values) for block in data._mgr.blocks]
+
+
+def build_frame(parts: list[Any], head: Any, index: Any, *, numbers: bool) -> Any:
+    """Return columns as a frame; `numbers` tells whether all are numpy's numbers.
+
+    All ways copy them into one block for each of numpy's dtypes, in C order. The first ones are faster.
+    """
+    build = from_blocks() if numbers and index is not None else None
+    if build is not None:
+        return build(stacked(parts), index, head)
+    build = getattr(pd.DataFrame, "_from_arrays", None)
+    if build is not None:
+        return build(parts, head, index, verify_integrity=index is None)
+    rows = pd.RangeIndex(len(parts[0])) if index is None and parts else index
+    series = (pd.Series(part, rows, None if index is None else part.dtype) for part in parts)
+    made = pd.DataFrame(dict(enumerate(series)), rows)
+    made.columns = head
+    return made
+
+
+@functools.cache
+def from_blocks() -> Callable[..., Any] | None:
+    """Return what makes a frame of blocks, their places, an index and names: pandas has it from 3.0 on."""
+    try:
+        from pandas.api.internals import create_dataframe_from_blocks
+    except ImportError:
+        return None
+    found: Callable[..., Any] = create_dataframe_from_blocks
+    return found
+
+
+def stacked(parts: list[Array]) -> list[tuple[Array, Array]]:
+    """Return columns as blocks, one for each dtype in the order in which they turn up, with their places.
+
+    Examples
+    --------
+    >>> [(block.tolist(), at.tolist()) for block, at in stacked([np.zeros(2), np.arange(2), np.ones(2)])]
+    [([[0.0, 0.0], [1.0, 1.0]], [0, 2]), ([[0, 1]], [1])]
+    """
+    places: dict[Any, list[int]] = {}
+    for at, part in enumerate(parts):
+        places.setdefault(part.dtype, []).append(at)
+    return [(np.array([parts[at] for at in each]), np.array(each)) for each in places.values()]

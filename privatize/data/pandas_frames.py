@@ -16,7 +16,14 @@ from privatize.data import columns
 from privatize.data.clipping import codes, convert_floats, convert_numbers, objects
 from privatize.data.columns import NUMPY_KINDS, Array, Column, array_of, arrays, is_numpy_number
 from privatize.data.container import IMMUTABLE
-from privatize.data.pandas_blocks import heads, inside_blocks, is_laid_out, names_for, own_labels
+from privatize.data.pandas_blocks import (
+    build_frame,
+    heads,
+    inside_blocks,
+    is_laid_out,
+    names_for,
+    own_labels,
+)
 from privatize.data.schema import FrameSchema, IndexSchema, label
 from privatize.data.support import Maybe, split, unwrap
 from privatize.data.tabular import Tabular
@@ -199,15 +206,7 @@ class PandasFrames(Tabular):
             return pd.DataFrame(np.array(parts).T, index, head, copy=False)
         if index is None and is_final(parts, kinds):
             index = pd.RangeIndex(len(parts[0]))
-        # Both ways copy into one block for each of numpy's dtypes, in C order; the first is faster.
-        build = getattr(pd.DataFrame, "_from_arrays", None)
-        if build is not None:
-            return build(parts, head, index, verify_integrity=index is None)
-        rows = pd.RangeIndex(len(parts[0])) if index is None and parts else index
-        series = (pd.Series(part, rows, None if index is None else part.dtype) for part in parts)
-        made = pd.DataFrame(dict(enumerate(series)), rows)
-        made.columns = head
-        return made
+        return build_frame(parts, head, index, numbers=kinds <= NUMPY_KINDS.keys())
 
     def native(self, values: Any, missing: Array | None, drawn: Any) -> Any:
         dtype = drawn.dtype

@@ -515,15 +515,28 @@ def visible(frame):
 
 
 def assert_the_same_without_it(make, monkeypatch):
-    """Check that frames are the same if pandas has no `_from_arrays`, and return those."""
+    """Check that frames are the same if pandas has fewer constructors, and return those without both."""
     usual = make()
     with monkeypatch.context() as without:
+        without.setattr(pandas_blocks, "from_blocks", lambda: None)
+        fewer = make()
         without.delattr(pd.DataFrame, "_from_arrays", raising=False)
         found = make()
-    for one, other in zip(usual, found, strict=True):
-        pd.testing.assert_frame_equal(one, other, check_exact=True)
-        assert visible(one) == visible(other)
+    for one, *others in zip(usual, fewer, found, strict=True):
+        for other in others:
+            pd.testing.assert_frame_equal(one, other, check_exact=True)
+            assert visible(one) == visible(other)
+    for one, other in zip(usual, fewer, strict=True):
+        assert blocks_of(one) == blocks_of(other)
     return found
+
+
+def blocks_of(frame):
+    """Return the dtype and the places of each block, and how it lies in memory."""
+    blocks = frame._mgr.blocks
+    arrays = [np.asarray(getattr(each.values, "_ndarray", each.values)) for each in blocks]
+    places = [(str(each.dtype), each.mgr_locs.as_array.tolist()) for each in blocks]
+    return places, [(own.strides, str(own.flags)) for own in arrays if own.dtype != object]
 
 
 @pytest.mark.parametrize("name", PARTS)
