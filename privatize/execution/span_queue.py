@@ -7,6 +7,7 @@ from privatize.outputs.structure import Structure
 
 # Seconds that a span should take: much longer than sending it, and short enough to keep all workers busy.
 _INLINE, _TASK = 0.1, 0.3
+_KNOWN = 16  # pairs of the span that a cost that is known counts as
 _PAIRS = 2**16  # at most, however quick they are, so that the gaps of a span need little memory
 
 
@@ -26,6 +27,8 @@ class SpanQueue:
         Structure of the output, if it is known.
     drawing : float
         Seconds that drawing one pair takes, if that is known.
+    cost : float
+        Seconds that a pair takes, if that is known from other pairs of the same function.
     together : bool
         Whether all pairs of a stream are evaluated at once, so that a part of them costs as much as all.
 
@@ -47,6 +50,7 @@ class SpanQueue:
         block: int,
         structure: Structure | None,
         drawing: float = 0.0,
+        cost: float = math.inf,
         *,
         together: bool = False,
     ) -> None:
@@ -55,9 +59,9 @@ class SpanQueue:
         self._block = block
         self.left = sum(stop - start for start, stop in missing)
         self.learned = Learned(structure)
-        self.cost = math.inf  # seconds per pair
+        self.cost = cost  # seconds per pair
         self._drawing, self._together = drawing, together
-        self._largest = 0
+        self._largest = 0 if cost == math.inf else _KNOWN
         self.moved = False  # whether any pairs are evaluated in other processes
 
     @property
