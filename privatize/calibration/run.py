@@ -84,7 +84,8 @@ class Collector:
         timeout, pairs = evaluator.timeout, evaluator.pairs
         where = executor(capacity.fewer(self.workers, timeout, pairs.bytes), timeout)
         structure = evaluator.learned.structure
-        queue = SpanQueue(missing, pairs.block, structure, pairs.seconds, together=evaluator.together)
+        known = (structure, pairs.seconds, evaluator.cost)
+        queue = SpanQueue(missing, pairs.block, *known, together=evaluator.together)
         shown = bar(self.label, total, total - queue.left, self.progress)
         try:
             with shown as progress, contextlib.closing(where.run(evaluator, queue)) as results:
@@ -95,6 +96,7 @@ class Collector:
         except Refused as error:
             raise ExecutionError(f"""A worker refused {self.label}(): {error}. Make both sides the same, pass
                 what it needs as an argument, or use workers='inline'.""") from error
+        evaluator.cost = queue.cost
         return where.exact, queue.moved
 
     def gaps(self, evaluator: Evaluator, count: int) -> Vector:

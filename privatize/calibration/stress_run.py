@@ -75,7 +75,7 @@ def _tried(
 
     def gaps_of(turns: list[Distribution], count: int, number: int) -> Vector:
         seed = streams.derived_seed(run.evaluator.pairs.seed, streams.STRESS, number)
-        evaluator = make(seed=seed, turns=turns)
+        evaluator = make(seed=seed, turns=turns, answers_most=0)
         evaluator.follow(run.evaluator)
         return collector.gaps(evaluator, count)
 

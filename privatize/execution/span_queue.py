@@ -8,6 +8,7 @@ from privatize.outputs.structure import Structure
 # Seconds that a span should take: much longer than sending it, and short enough to keep all workers busy.
 _INLINE, _TASK = 0.1, 0.3
 _WAITING = 0.02  # inline, while others wait for the end of a span
+_KNOWN = 16  # pairs of the span that a cost that is known counts as
 _PAIRS = 2**16  # at most, however quick they are, so that the gaps of a span need little memory
 
 
@@ -27,6 +28,8 @@ class SpanQueue:
         Structure of the output, if it is known.
     drawing : float
         Seconds that drawing one pair takes, if that is known.
+    cost : float
+        Seconds that a pair takes, if that is known from other pairs of the same function.
     together : bool
         Whether all pairs of a stream are evaluated at once, so that a part of them costs as much as all.
 
@@ -48,6 +51,7 @@ class SpanQueue:
         block: int,
         structure: Structure | None,
         drawing: float = 0.0,
+        cost: float = math.inf,
         *,
         together: bool = False,
     ) -> None:
@@ -56,9 +60,9 @@ class SpanQueue:
         self._block = block
         self.left = sum(stop - start for start, stop in missing)
         self.learned = Learned(structure)
-        self.cost = math.inf  # seconds per pair
+        self.cost = cost  # seconds per pair
         self._drawing, self._together = drawing, together
-        self._largest = 0
+        self._largest = 0 if cost == math.inf else _KNOWN
         self.moved = False  # whether any pairs are evaluated in other processes
         self.waiting = False  # whether workers are starting, which wait for a span's end when they are ready
 

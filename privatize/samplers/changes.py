@@ -105,6 +105,9 @@ def _medians(values: Array) -> Array:
     """Return the median of each column of numbers, without missing ones, as np.nanmedian does."""
     # np.nanmedian() and np.unique() import numpy.ma, which takes a fifth of the time of a first answer.
     ordered, count = np.sort(values, axis=0), np.count_nonzero(~np.isnan(values), axis=0)
+    if values.ndim == 1:  # the same, faster
+        low, high = ordered[(count - 1) // 2], ordered[count // 2]
+        return np.asarray(low if low == high else (low + high) / 2)
     ends = (np.asarray(at)[None] for at in ((count - 1) // 2, count // 2))
     low, high = (np.take_along_axis(ordered, at, 0)[0] for at in ends)
     return np.asarray(np.where(low == high, low, (low + high) / 2))
@@ -162,8 +165,8 @@ class Seen:
             return True
         ends = coordinate(inner, leaf.column.values.shape[1:], at[1])
         low, high = np.asarray(ends).astype(seen.dtype if seen.dtype.kind == "M" else np.float64)
-        seen = np.sort(seen[seen == seen])  # without missing values
-        center = seen[len(seen) // 2]
+        seen = seen[seen == seen]  # without missing values
+        center = np.partition(seen, len(seen) // 2)[len(seen) // 2]
         beyond = (seen - center > (high - center) / 2) | (center - seen > (center - low) / 2)
         return bool(beyond.mean() <= _MOST_CLIPPED)
 

@@ -118,3 +118,13 @@ class TestSpanQueue:
                     SpanResult(start, np.zeros(span[1] - start), 5e-3 * (span[1] - start), describe(0.0))
                 )
         assert redrawn < 1000
+
+
+def test_a_cost_that_is_known_saves_the_first_small_spans(monkeypatch):
+    """Each span takes time of its own, so that a stress test would take longer than its pairs do."""
+    monkeypatch.setattr(span_queue, "_INLINE", 0.1)
+    structure = describe(0.0)
+    assert SpanQueue([(0, 61)], block=16, structure=structure, cost=1e-5).next(1) == (0, 61)
+    assert SpanQueue([(0, 61)], block=16, structure=structure, cost=1e9).next(1) == (0, 1)
+    assert SpanQueue([(0, 61)], block=16, structure=None, cost=1e-5).next(1) == (0, 1)
+    assert SpanQueue([(0, 61)], block=16, structure=structure).next(1) == (0, 1)

@@ -68,6 +68,8 @@ class Evaluator:
         Whether the function has been seen to use the global generators.
     rounding_noise : float
         The largest difference by rounding that was seen between two evaluations of the same pair.
+    cost : float
+        Seconds that a pair takes, once that is known.
     warned : set
         Places in the code that have warned: see `collected_warnings`.
     cause, heartbeat
@@ -102,6 +104,7 @@ class Evaluator:
     structure: Structure | None = field(default=None, init=False)
     uses_global_rng: bool = field(default=False, init=False)
     rounding_noise: float = field(default=0.0, init=False)
+    cost: float = field(default=math.inf, init=False)
     cause: Cause | None = field(default=None, init=False)
     heartbeat: Heartbeat | None = field(default=None, init=False)
     answers: dict[int, Vector] = field(default_factory=dict, init=False)
@@ -156,7 +159,7 @@ class Evaluator:
     def follow(self, other: Self) -> None:
         """Note what another evaluator of the same function has seen: its datasets differ in P alone."""
         self.structure, self.uses_global_rng = copy.deepcopy(other.structure), other.uses_global_rng
-        self.pairs.bytes, self.pairs.seconds = other.pairs.bytes, other.pairs.seconds
+        self.pairs.bytes, self.pairs.seconds, self.cost = other.pairs.bytes, other.pairs.seconds, other.cost
 
     # -- spans of pairs --
 

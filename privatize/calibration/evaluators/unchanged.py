@@ -87,14 +87,7 @@ class _State:
     def _read_pandas(self, data: Any) -> None:
         """Add the state of a frame, a series, or an array of one of its columns."""
         if hasattr(data, "attrs"):
-            axes = [data.index] if data.ndim == 1 else [data.index, data.columns]
-            self.objects += axes
-            self.values += [tuple(axis.names) for axis in axes]
-            self.values.append([data.name] if data.ndim == 1 else list(axes[1]))
-            self.values += (data.flags.allows_duplicate_labels, tuple(vars(data)))
-            self.values.append(identity_of(data.attrs) if data.attrs else ())
-            for part in columns.arrays(data):
-                self._read(part)
+            self._read_frame(data)
             return
         inner = [getattr(data, name) for name in _INNER if hasattr(data, name)]
         if not inner:
@@ -106,6 +99,24 @@ class _State:
                 self._read_array(part)
             else:  # arrays of Arrow cannot change: another one takes the place of the first
                 self.objects.append(part)
+
+    def _read_frame(self, data: Any) -> None:
+        """Add the state of a frame or a series."""
+        axes = [data.index] if data.ndim == 1 else [data.index, data.columns]
+        self.objects += axes
+        self.values += [tuple(axis.names) for axis in axes]
+        labels = None if data.ndim == 1 else getattr(axes[1]._values, "_pa_array", None)
+        if labels is None:
+            self.values.append([data.name] if data.ndim == 1 else list(axes[1]))
+        else:  # of Arrow, as above: faster than the labels themselves
+            self.objects.append(labels)
+        self.values += (data.flags.allows_duplicate_labels, tuple(vars(data)))
+        self.values.append(identity_of(data.attrs) if data.attrs else ())
+        # Block by block if possible, which is faster. What is written into a column may make a new block.
+        blocks = getattr(getattr(data, "_mgr", None), "blocks", None)
+        self.objects += blocks or ()
+        for part in columns.arrays(data) if blocks is None else [block.values for block in blocks]:
+            self._read(part)
 
 
 class Unchanged:

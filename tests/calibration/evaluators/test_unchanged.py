@@ -10,6 +10,7 @@ from tests.cases import for_each
 ARRAY = np.array([3.0, np.nan, 1.0])
 TIMES = pd.DataFrame({"t": pd.date_range("2020", periods=2), "k": pd.array([1, None], dtype="Int64")})
 TIMES["z"] = TIMES["t"].dt.tz_localize("UTC")
+CODES = pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, 2.0], "c": pd.Categorical(["x", "y"])})
 FRAME = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]})
 
 
@@ -35,6 +36,10 @@ CHANGES = {
     "missing": (TIMES, lambda data: data.__setitem__("k", pd.array([None, 2], dtype="Int64"))),
     "zone": (TIMES, lambda data: data.__setitem__("z", TIMES["t"].dt.tz_localize("CET"))),
     "masked cell": (TIMES, lambda data: data["k"].array.__setitem__(0, 5)),
+    "category": (CODES, lambda data: data["c"].array.__setitem__(0, "y")),
+    "block": (CODES, lambda data: data._mgr.blocks[0].values.__setitem__((1, 0), 9.0)),
+    "label": (CODES, lambda data: setattr(data.columns, "_data", pd.Index(["c", "a", "z"]).array)),
+    "exchanged": (CODES, lambda data: data.isetitem(0, data["b"])),
     "series": (FRAME["a"], lambda data: setattr(data, "name", "b")),
     "polars": (pl.DataFrame({"a": [1, 2]}), lambda data: data.insert_column(0, pl.Series("b", [1, 2]))),
     "objects": (np.array(["a", "b"], dtype=object), lambda data: data.__setitem__(0, "c")),
