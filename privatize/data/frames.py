@@ -114,8 +114,7 @@ def make(library: str, table: Mapping[Any, Column]) -> Any:
         found = [column.listed() for column in table.values()]
         return [dict(zip(table, record, strict=True)) for record in zip(*found, strict=True)]
     try:
-        made = adapter(library, "Table" if library == "pyarrow" else "DataFrame")
-        return made.assemble([made.from_column(column) for column in table.values()], list(table))
+        return adapter(library, "Table" if library == "pyarrow" else "DataFrame").make(table)
     except ImportError:
         raise SamplerError(f"""frame={library!r} needs {library}, which is not installed. Install it, or use
             frame='dict'.""") from None

@@ -7,6 +7,7 @@ pair, and narwhals would take longer than the work itself.
 # ruff: noqa: ARG002, D102 - the base class says what a method takes and does
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,10 @@ class Columnar(Container):
     @abstractmethod
     def from_column(self, column: Column) -> Any:
         """Return a drawn column as one of this library."""
+
+    def make(self, table: Mapping[Any, Column]) -> Any:
+        """Return drawn columns as a frame."""
+        return self.assemble([self.from_column(column) for column in table.values()], list(table))
 
     def with_column(self, data: Any, at: int, column: Any) -> Any:
         """Return a frame or a series with another column at a place."""
