@@ -75,15 +75,6 @@ class Bootstrap(Distribution):
         taken = records.take(self.public, rng.integers(self.count, size=n))
         return taken if not self.smooth else _smoothed(taken, self.public, self.own, self.smooth, rng)
 
-    def column(self, n: int, rng: Rng) -> Column:
-        """Return n values for a column of a table."""
-        public = self.public
-        if type(self) is Bootstrap and type(public) is list and len(public) <= n and not self.smooth:
-            numbers = np.array(public) if set(map(type, public)) == {int} else np.empty(0)
-            if numbers.dtype == np.int64:  # the same, faster: an array of all of them, and not of those drawn
-                return Column(numbers[rng.integers(self.count, size=n)])
-        return super().column(n, rng)
-
     def _support(self) -> Any:
         return self.own
 

@@ -1,7 +1,6 @@
 """Records of public data are drawn with their rows together, in every container."""
 
 import pickle
-from dataclasses import fields
 
 import cloudpickle
 import numpy as np
@@ -14,8 +13,9 @@ from scipy import sparse
 from privatize.data import records
 from privatize.errors import SamplerError
 from privatize.identity.fingerprint import fingerprint
-from privatize.samplers import bootstrap
-from privatize.samplers.public import Bootstrap
+from privatize.samplers import (
+    bootstrap,
+)
 from tests.cases import for_each
 from tests.samplers.combinations import FRAME, inside
 
@@ -86,27 +86,6 @@ def test_rows_of_public_data_stay_together():
     assert set(bootstrap(public).draw(60, rng(14)).iter_rows()) == known
     X, y = bootstrap((np.arange(9).reshape(3, 3), np.array([0, 3, 6]))).draw(60, rng(14))
     assert (X[:, 0] == y).all()
-
-
-@for_each("public", [[8, 8], [3, 1, 2], [1, 2.5], [True, 2], ["a", "b"], [2**70, 1], list(range(100))])
-@for_each("smooth", [0.0, 0.5])
-def test_columns_have_the_values_of_lists_that_are_drawn(public, smooth):
-    """A table would draw other records than the list that it is made of."""
-    P = bootstrap(public, smooth=smooth)
-    values, drawn = P.column(20, rng()).values, np.asarray(P.draw(20, rng()))
-    assert values.dtype == drawn.dtype and (values == drawn).all()
-
-
-def test_columns_of_derived_classes_are_what_they_draw():
-    """What a user's class draws would be replaced by the public records."""
-
-    class Twice(Bootstrap):
-        def draw(self, n, rng):
-            return [2 * value for value in super().draw(n, rng)]
-
-    P = bootstrap([3, 5])
-    made = Twice(**{each.name: getattr(P, each.name) for each in fields(P)})
-    assert set(made.column(20, rng()).values.tolist()) == {6, 10}
 
 
 def test_public_data_that_changes_afterwards():
