@@ -21,7 +21,7 @@ import privatize
 from privatize.errors import PrivatizeWarning
 
 from . import page
-from .measuring import ROOT, Result, missing
+from .measuring import ROOT, Result, missing, pace
 
 # In the order in which they run: those that start processes come last, to disturb no others.
 NAMES = (
@@ -64,7 +64,9 @@ def measure(names: list[str], quick: bool, peer: str | None) -> dict[str, Any]:
     start, load = time.perf_counter(), os.getloadavg()[0]
     results: list[Result] = []
     failed: list[str] = []
+    paces: list[float] = []
     for name in names:
+        paces.append(pace())
         began = time.perf_counter()
         print(f"\n{name}", flush=True)
         try:
@@ -90,6 +92,7 @@ def measure(names: list[str], quick: bool, peer: str | None) -> dict[str, Any]:
         "seconds": seconds,
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "load": load,
+        "pace": [*paces, pace()],
         "system": f"{platform.system()} {platform.machine()}",
         "versions": versions(),
         "failed": failed,

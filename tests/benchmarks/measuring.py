@@ -155,6 +155,17 @@ def microseconds(work: Work, inner: int = 100, rounds: int = 9) -> float:
     return min(seconds(work, inner) for _ in range(rounds)) * 1e6
 
 
+def pace() -> float:
+    """Return the milliseconds of a fixed piece of Python, which tell whether the processor's speed varies."""
+    return statistics.median(seconds(_count) for _ in range(21)) * 1e3
+
+
+def _count() -> None:
+    total = 0
+    for number in range(100_000):
+        total += number * number
+
+
 def waits(duration: float, answer: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return a function that is busy for a given time, by the clock, and returns an answer about its data."""
 

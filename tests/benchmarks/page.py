@@ -8,6 +8,7 @@ from typing import Any
 from .measuring import ROOT, Result
 
 PAGE = ROOT / "docs" / "benchmarks.md"
+_EVEN = 1.2  # by how much a processor's speed may vary without mention
 SVM = "linear SVM, n=1,000, d=8, m=1,500"
 NUMPY_BLOCK = "mean, 100 blocks of 200 numbers, for each block"
 # The rows of the page: what a user asks, and the result that answers it.
@@ -98,6 +99,10 @@ BUSY = (
     "**The machine was busy with other work** (a load average of {:.1f} before the run), so these figures "
     "are only a sketch. "
 )
+UNEVEN = (
+    "**The processor was up to {:.1f} times as slow as at other times during the run**, as it is on machines "
+    "that share it with others, so times may be too long by as much. "
+)
 WHOLE: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 
 
@@ -186,6 +191,13 @@ def _slow(results: list[Result]) -> Iterator[str]:
     yield "- **Answers.** diffprivlib knows a mean's sensitivity; we check data and function at every call."
 
 
+def _disturbed(run: dict[str, Any]) -> str:
+    """Say what other work may have done to the figures."""
+    slower = max(run["pace"]) / min(run["pace"])
+    busy = BUSY.format(run["load"]) if run["load"] > run["cores"] / 4 else ""
+    return busy + (UNEVEN.format(slower) if slower > _EVEN else "")
+
+
 def write(run: dict[str, Any]) -> str:
     """Return the page."""
     results = [Result(**each) for each in run["results"]]
@@ -201,7 +213,7 @@ def write(run: dict[str, Any]) -> str:
         "minutes": run["seconds"] / 60,
         "cores": run["cores"],
         "system": run["system"],
-        "busy": BUSY.format(run["load"]) if run["load"] > run["cores"] / 4 else "",
+        "busy": _disturbed(run),
         "table": "\n".join(_table(results)),
         "slow": "\n".join(_slow(results)),
     }
