@@ -19,9 +19,11 @@ def hung(monkeypatch, tmp_path):
 
     def late(worker, timeout):
         note = folder / str(worker.process.pid)
-        found = note.exists()
-        note.unlink(missing_ok=True)
-        return found
+        try:
+            note.unlink()  # in one step: a look before it could miss a file that is made in between
+        except FileNotFoundError:
+            return False
+        return True
 
     monkeypatch.setattr(processes.Worker, "late", late)
     return str(folder)
