@@ -89,6 +89,7 @@ VALUES = {
 COUNTED = mean_of(TABLE, first)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     st.lists(st.fixed_dictionaries(VALUES), min_size=1, max_size=6), st.fixed_dictionaries(VALUES), st.data()

@@ -190,6 +190,7 @@ PROVEN = [
 ]
 
 
+@pytest.mark.slow
 @for_each(("function", "names"), PROVEN)
 def test_bounds_of_a_row_are_multiplied_by_the_number_of_rows(function, names):
     """The noise would hide one row, and not one person. By force: every neighbour stays within the bound."""

@@ -417,6 +417,7 @@ class TestInstalled:
 
         assert "Settings.best" in refused(mean) and not hasattr(kind, "best")
 
+    @pytest.mark.slow
     def test_modules_that_are_imported_inside(self, monkeypatch):
         """Raw data would stay in a module that the function imports by itself."""
         import math

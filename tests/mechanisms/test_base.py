@@ -98,6 +98,7 @@ def test_other_deltas_are_refused_where_they_are_set(delta):
         privatize(epsilon=1, delta=delta, gamma=0.1, mechanism="gaussian", sampler=samplers.uniform(0, 1))
 
 
+@pytest.mark.slow
 @for_each("mechanism", ["laplace", "gaussian"])
 @for_each("epsilon", [1e-10, 1e5])
 @for_each("factor", [1e-299, 1.0, 1e299])

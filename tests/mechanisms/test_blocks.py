@@ -229,6 +229,7 @@ def test_the_noise_of_the_mean_is_exact():
     assert blocks._UNITS * blocks._MOST <= 2**53
 
 
+@pytest.mark.slow
 def test_the_median_is_drawn_by_the_law_that_is_private():
     """Another law than the one of tests/noise/test_quantile.py would have another loss.
 
@@ -242,6 +243,7 @@ def test_the_median_is_drawn_by_the_law_that_is_private():
         assert (stats.chisquare(counts, 4000 * odds).statistic < chi2_limit(9)) == right
 
 
+@pytest.mark.slow
 def test_one_block_changes_the_mean_by_epsilon_at_most():
     """The promise itself, through the release, when one of five blocks moves from one bound to the other.
 

@@ -28,6 +28,7 @@ def test_golden():
     assert Gaussian("classic").scale(1.0, 0.5, 1e-6) == pytest.approx(2 * 5.2988, abs=1e-3)
 
 
+@pytest.mark.slow
 @for_each("epsilon", [1e-10, 1e-3, 0.5, 1.0, 50.0, 1e5])
 @for_each("delta", [1e-300, math.nextafter(1e-300, 1), 1e-100, 1e-6, 0.5, math.nextafter(1, 0)])
 @for_each("calibration", ["analytic", "classic"])

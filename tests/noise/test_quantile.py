@@ -89,6 +89,7 @@ def test_a_loss_that_is_too_large_is_found():
         assert (ratio <= 1 + 1e-12) == holds
 
 
+@pytest.mark.slow
 def test_draws_have_the_probabilities_of_the_scores():
     """Draws by a wrong law would break the promise, whatever the scores (false-alarm rate 1e-6 each)."""
     values, grid = np.array([2.0, 2.0, 3.0, 7.0, 7.4, np.nan, -5.0, np.inf]), Grid.of(0, 9, integer=True)

@@ -167,6 +167,7 @@ def in_another_process(hash_seed):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_fingerprints_are_the_same_in_every_process():
     """Every new process would calibrate again what the last one has stored."""
     one, other = in_another_process("1"), in_another_process("2")

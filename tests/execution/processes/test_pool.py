@@ -252,6 +252,7 @@ class TestCulprits:
         found = estimate(hangs, timeout=1)
         assert np.array_equal(found.gaps, estimate(fails, "inline").gaps) and found.failed > 0
 
+    @pytest.mark.slow
     def test_many_culprits_among_many_pairs(self):
         """Failures that the plan allows would end the run if they are close together."""
         chosen = plan(0.05, 5000)
