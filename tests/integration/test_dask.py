@@ -7,7 +7,6 @@ import os
 import pickle
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from privatize.errors import (
     ExecutionError,
     InfiniteSensitivityError,
 )
+from privatize.execution.clusters.executors import Dask
 from tests.execution.contract import (
     UNIT,
     Failures,
@@ -32,6 +32,7 @@ from tests.execution.contract import (
     solved,
     subsample,
 )
+from tests.execution.processes.programs import until
 
 distributed = pytest.importorskip("distributed", reason="distributed is not installed (extra dask)")
 
@@ -175,11 +176,20 @@ class TestPrivacy:
         check(plain_mean, client)
         with pytest.raises(InfiniteSensitivityError):
             estimate(harmful("raise", below=0.5), client)
-        for _ in range(1000):
-            if not any(client.has_what().values()):
-                break
-            time.sleep(0.01)
-        assert not any(client.has_what().values())
+        assert until(lambda: not any(client.has_what().values()))
+
+    def test_results_are_released_even_if_something_has_their_futures(self, client, monkeypatch):
+        """A traceback that somebody has stored would keep results in the cluster's memory."""
+        held, submit = [], Dask.submit
+
+        def submit_and_hold(executor, order):
+            held.append(submit(executor, order))
+            return held[-1]
+
+        monkeypatch.setattr(Dask, "submit", submit_and_hold)
+        check(plain_mean, client)
+        assert held
+        assert until(lambda: not any(client.has_what().values()))
 
 
 def test_not_imported():

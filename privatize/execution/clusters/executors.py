@@ -200,6 +200,8 @@ class Dask(Futures):
             return future.result(timeout=30)
         except (killed, TimeoutError, concurrent.futures.CancelledError):
             return None
+        finally:  # the cluster has a result for as long as anything here, such as a traceback, has its future
+            future.release()
 
 
 class Ray(Futures):
