@@ -100,8 +100,8 @@ BUSY = (
     "are only a sketch. "
 )
 UNEVEN = (
-    "**The processor was up to {:.1f} times as slow as at other times during the run**, as it is on machines "
-    "that share it with others, so times may be too long by as much. "
+    "**The processor was at times {:.1f} times as slow as at others**, perhaps because other machines share "
+    "it, so times may be too long. "
 )
 WHOLE: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 
@@ -179,9 +179,8 @@ def _slow(results: list[Result]) -> Iterator[str]:
         "the fork. `check_fit` has hundreds of them."
     )
     yield (
-        "- **Memory.** The records that were drawn and two neighbours made of them are three datasets. The "
-        "largest gaps are measured again, in other memory than before, to find functions that recognize "
-        "arrays by their ids; systems may keep the earlier memory of arrays below 32 MB."
+        "- **Memory.** The records that were drawn and both neighbours are three datasets. The largest gaps "
+        "are measured again in other memory, to find functions that recognize arrays by their ids."
     )
     yield (
         "- **Budgets.** A charge is on disk before the data is touched, which takes "
@@ -194,8 +193,9 @@ def _slow(results: list[Result]) -> Iterator[str]:
 def _disturbed(run: dict[str, Any]) -> str:
     """Say what other work may have done to the figures."""
     slower = max(run["pace"]) / min(run["pace"])
-    busy = BUSY.format(run["load"]) if run["load"] > run["cores"] / 4 else ""
-    return busy + (UNEVEN.format(slower) if slower > _EVEN else "")
+    if slower > _EVEN:
+        return UNEVEN.format(slower)
+    return BUSY.format(run["load"]) if run["load"] > run["cores"] / 4 else ""
 
 
 def write(run: dict[str, Any]) -> str:
