@@ -59,7 +59,8 @@ if mode == "ask":
 def started(folder, mode, program=_PROGRAM):
     """Start a process that declares and calibrates."""
     script = folder / "program.py"
-    script.write_text(textwrap.dedent(program))
+    if not script.exists():  # another process may be reading it, and would find an empty file
+        script.write_text(textwrap.dedent(program))
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     command = [sys.executable, "-W", "ignore", str(script), str(folder), mode]
     return subprocess.Popen(command, **pipes, env=os.environ)
