@@ -99,8 +99,8 @@ def expanded(starts: Counts, counts: Counts) -> Positions:
     array([4, 5, 0, 1, 2])
     """
     before = np.cumsum(counts) - counts
-    found: Positions = np.repeat(starts - before, counts) + np.arange(counts.sum())
-    return found
+    found = np.repeat(starts - before, counts) + np.arange(counts.sum())
+    return found.astype(np.intp, copy=False)  # as `take` needs them where addresses have 32 bits
 
 
 def concatenated(column: Any, runs: list[slice]) -> Any:

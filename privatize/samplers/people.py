@@ -30,6 +30,7 @@ from privatize.samplers.values import choice, column_of
 _FRAMES = ("pandas", "polars", "pyarrow", "dict")
 _MOST = 10**6  # rows of a person, at most
 _SEVERAL = 4  # rows of some person, from which on other ways of sorting rows are faster
+_PART = 1000  # rows of persons who are sorted together, at least: for fewer, the calls take longer
 
 
 def people(
@@ -376,8 +377,10 @@ class PeopleDistribution(Distribution):
 # --- columns ----------------------------------------------------------------------------------
 
 
-def _at(column: Column, at: NDArray[Any]) -> Column:
-    return column.having(column.values[at], None if column.missing is None else column.missing[at])
+def _at(column: Column, at: NDArray[np.intp]) -> Column:
+    """Return the values of a column at some places; `take` is faster than an index."""
+    missing = column.missing
+    return column.having(column.values.take(at, axis=0), None if missing is None else missing.take(at))
 
 
 def _repeated(column: Column, counts: Counts) -> Column:
@@ -415,7 +418,11 @@ def _by_person(counts: Counts, values: NDArray[Any]) -> NDArray[np.intp]:
             numbers <<= bits
             numbers |= np.arange(size)
             numbers.reshape(n, most).sort(axis=1)
-            return numbers & ((1 << bits) - 1)
+            numbers &= (1 << bits) - 1
+            return numbers.astype(np.intp, copy=False)
+        together = min(2**16 // span, n)
+        if several and together * size >= _PART * n:
+            return _in_parts(counts, numbers, span, together)
         if several and max(span, n) <= 2**16:  # numpy sorts short integers faster, even twice
             order = numbers.astype(np.uint16).argsort(kind="stable")
             slots = np.arange(n, dtype=np.uint16).repeat(counts)
@@ -423,6 +430,21 @@ def _by_person(counts: Counts, values: NDArray[Any]) -> NDArray[np.intp]:
         if span * (size + 1) < 2**62:  # one key is ten times as fast as two
             return np.argsort(np.arange(n).repeat(counts) * span + numbers, kind="stable")
     return np.lexsort((values, np.arange(n).repeat(counts)))
+
+
+def _in_parts(counts: Counts, numbers: NDArray[np.int64], span: int, together: int) -> NDArray[np.intp]:
+    """Return the order of rows by person and then by a number below `span`, some persons after the others.
+
+    Persons are next to each other already. So few are sorted together that person and number make one integer
+    of 16 bits, which numpy sorts faster than others: once here, and not twice as for all persons.
+    """
+    keys = (np.arange(len(counts)) % together * span).astype(np.uint16).repeat(counts)
+    keys += numbers.astype(np.uint16)
+    order, start = np.empty(len(keys), dtype=np.intp), 0
+    for stop in [*counts.cumsum()[together - 1 : -1 : together].tolist(), len(keys)]:
+        np.add(keys[start:stop].argsort(kind="stable"), start, out=order[start:stop])
+        start = stop
+    return order
 
 
 def _ranks(column: Column) -> NDArray[Any]:

@@ -154,15 +154,28 @@ def test_rows_are_ordered_as_private_ones_are():
 @for_each("span", [2, 300, 2**17, 2**40, 2**53])
 def test_the_order_of_rows_does_not_depend_on_how_they_are_sorted(rows, span):
     """A faster way of sorting would draw other datasets than those that estimates are remembered for."""
-    visit = s.table(at=s.integers(0, span), x=s.uniform(0, 1), frame="dict")
-    law = s.people(visit, unit="id", rows=eval(rows), order="at", person=s.table(y=s.uniform(0, 1)))
-    drawn = law.drawn(40, rng())
-    counts = drawn["rows of a person"].values
-    slots = np.repeat(np.arange(40), counts)
-    order = np.lexsort((drawn["at"].values, slots))
-    found = law.draw(40, rng()).frame
+    check_order(s.integers(0, span), eval(rows), 40)
+
+
+@for_each("n", [217, 434, 435, 1000])  # 217 persons with numbers of 301 fit into 16 bits
+@for_each("rows", ["s.integers(0, 15)", "s.integers(5, 30)"])
+def test_many_persons_are_sorted_as_few_are(rows, n):
+    """Rows of one person would be those of another where the persons that are sorted together end."""
+    check_order(s.integers(-150, 150), eval(rows), n)
+    check_order(s.dates("2025-01-01", "2025-10-28"), eval(rows), n)
+    check_order(s.choice([150, -150]), eval(rows), n)  # many are equal, and stay in the order of drawing
+
+
+def check_order(at, rows, n):
+    """Compare the rows of n persons with those in the order of numpy's slowest, but simplest way."""
+    visit = s.table(at=at, x=s.uniform(0, 1), frame="dict")
+    law = s.people(visit, unit="id", rows=rows, order="at", person=s.table(y=s.uniform(0, 1)))
+    drawn, found = law.drawn(n, rng()), law.draw(n, rng()).frame
+    slots = np.repeat(np.arange(n), drawn["rows of a person"].values)
+    order = np.lexsort((drawn["at"].array(), slots))
     assert (found["id"] == slots).all() and (found["y"] == drawn["y"].values[slots]).all()
-    assert all((found[name] == drawn[name].values[order]).all() for name in ("at", "x"))
+    assert all((found[name] == drawn[name].array()[order]).all() for name in ("at", "x"))
+    assert all(found[name].flags.owndata and found[name].flags.c_contiguous for name in found)
 
 
 def test_negative_numbers_of_rows_are_refused():
