@@ -18,7 +18,7 @@ from privatize.samplers import (
     uniform,
     with_missing,
 )
-from privatize.samplers.changes import _medians, family_changes, stress_changes
+from privatize.samplers.changes import _median, _medians, _rounded, family_changes, stress_changes
 from tests.cases import for_each
 
 PEOPLE = table(
@@ -147,6 +147,28 @@ def test_medians_are_those_of_numpy(shape):
         values = rng.normal(size=shape).round(1)
         values[1:][rng.random(values[1:].shape) < 0.3] = np.nan
         assert np.array_equal(_medians(values), np.nanmedian(values, axis=0))
+
+
+@for_each("size", [1, 2, 3, 4, 5, 101, 2048])
+def test_a_median_is_that_of_numpy(size):
+    """A stress test of a column of numbers would change P around another center than its median."""
+    rng = np.random.default_rng(1)
+    for values in (rng.normal(size=size), rng.normal(size=size).round(), np.full(size, 1e300)):
+        assert _median(values) == np.median(values)
+
+
+def test_the_center_of_a_column_leaves_missing_values_out():
+    """A column with missing values would be spread around another center than its median, or around none."""
+    P = with_missing(normal(50, 5), 0.4)
+    half = next(change for change in stress_changes(P) if change.spread)
+    drawn = P.draw(2048, np.random.default_rng(0))
+    assert half.spread[0][2].array == float(f"{np.nanmedian(drawn):.4g}")
+
+
+def test_rounded_numbers_have_four_digits_and_their_shape():
+    """Changes would name centers with sixteen digits, or centers of coordinates in another shape."""
+    assert _rounded(1 / 3) == 0.3333 and _rounded(1 / 3).shape == ()
+    assert np.array_equal(_rounded(np.array([[123456.0], [-0.00012344]])), [[123500.0], [-0.0001234]])
 
 
 def test_a_first_answer_does_not_load_masked_arrays():
