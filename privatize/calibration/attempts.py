@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.calibration import streams
-from privatize.calibration.neighbours import Heartbeat, NeighbourSampler, Pair
+from privatize.calibration.buffers import Pair
+from privatize.calibration.neighbours import Heartbeat, NeighbourSampler
 from privatize.data import records
 from privatize.data.corners import Place, put
 from privatize.samplers import Sampler, draw
@@ -75,6 +76,8 @@ class AttemptSampler(NeighbourSampler):
         The places of a record, with their corners.
     """
 
+    uses_up = False
+
     def __init__(self, sampler: Sampler, n: int, seed: int, target: Any, support: Any, places: list[Place]):
         super().__init__(sampler, n, seed, target)
         self.support, self.places = support, places
@@ -90,7 +93,7 @@ class AttemptSampler(NeighbourSampler):
     def pair_of(self, attempt: Attempt) -> Pair:
         """Return the records of both datasets, and the first position in which they differ."""
         pool, first, second, order = self.described(attempt)
-        return records.take(pool, np.concatenate([first, second])), int(order[attempt.start])
+        return Pair(records.take(pool, np.concatenate([first, second])), int(order[attempt.start]))
 
     def described(self, attempt: Attempt) -> tuple[Any, Any, Any, NDArray[np.intp]]:
         """Return the records of an attempt, which of them both datasets have, and the order of its way."""

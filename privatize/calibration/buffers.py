@@ -1,12 +1,36 @@
-"""The memory of neighbours that are arrays, the same for all pairs: getting and freeing it takes time."""
+"""The memory of pairs: neighbours that are arrays reuse it, because getting and freeing it takes time."""
 
+import contextlib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+LARGE = 2**22
+"""Bytes of a dataset from which on there are two in memory at a time, and not three."""
+# Before 2.4 numpy overlooks a reference if Python is 3.14 or newer (numpy's issue 30265).
+_COUNTS = sys.version_info < (3, 14) or np.lib.NumpyVersion(np.__version__) >= "2.4.0"
 _APART = 8  # pairs whose memory is reserved at once
 _Both = tuple[NDArray[Any], NDArray[Any]]
+
+
+@dataclass(slots=True)
+class Pair:
+    """What both neighbours are made from.
+
+    Attributes
+    ----------
+    records : dataset
+        n + 1 records; None if they have been used up.
+    position : int
+        Which of the first n the last one replaces.
+    """
+
+    records: Any
+    position: int
 
 
 def is_buffered(drawn: Any) -> bool:
@@ -14,8 +38,26 @@ def is_buffered(drawn: Any) -> bool:
     return type(drawn) is np.ndarray and drawn.dtype.kind in "biufcmMUS"
 
 
+def _first_of(pair: Pair, n: int) -> NDArray[Any]:
+    """Return the first n records, in their own memory unless somebody else may use that; use them up."""
+    drawn: NDArray[Any]
+    drawn, pair.records = pair.records, None  # so that there is one reference
+    if _COUNTS and drawn.flags.carray:  # contiguous, aligned and writeable
+        with contextlib.suppress(ValueError):  # it is a part of another array, or there are more references
+            drawn.resize((n, *drawn.shape[1:]))
+            return drawn
+    return drawn[:n].copy()
+
+
 class Buffers:
     """Two arrays, which hold both neighbours of one pair after the other.
+
+    Large datasets have one, for the second neighbour: the first one has the memory of the drawn records.
+
+    Attributes
+    ----------
+    keeps_first : bool
+        Whether the first neighbour that `use_up` returns stays in memory until `drawn_again`.
 
     Examples
     --------
@@ -24,28 +66,56 @@ class Buffers:
     (array([0.1, 0.2]), array([0.1, 0.3]))
     >>> buffers.again(np.array([0.1, 0.2, 0.3]), 2)
     array([0.1, 0.2])
+    >>> buffers.use_up(Pair(np.array([0.1, 0.2, 0.3]), 1), 2)
+    (array([0.1, 0.2]), array([0.1, 0.3]))
     """
 
     def __init__(self) -> None:
-        self._both: _Both | None = None
-        self._spare: list[_Both] = []
+        self.keeps_first = False
+        self._first: NDArray[Any] | None = None
+        self._memory: list[NDArray[Any]] = []
+        self._spare: list[list[NDArray[Any]]] = []
 
     def pair(self, drawn: NDArray[Any], position: int, n: int) -> _Both:
         """Return the first n records, and their neighbour; outputs are flattened before the next pair."""
-        both, first = self._both, drawn[:n]
-        if both is None or both[0].shape != first.shape or both[0].dtype is not drawn.dtype:
-            both = self._both = (np.empty(first.shape, drawn.dtype), np.empty(first.shape, drawn.dtype))
-        one, other = both
+        first = drawn[:n]
+        other, one = self._fitting(first, 2)
         one[...] = first
         other[...] = first
         other[position] = drawn[n]
         return one, other
 
+    def use_up(self, pair: Pair, n: int) -> _Both:
+        """Return both neighbours as `pair` does, the first one in the memory of the records if possible."""
+        first = pair.records[:n]
+        [other] = self._fitting(first, 1)
+        other[...] = first
+        other[pair.position] = pair.records[n]
+        del first
+        one = _first_of(pair, n)
+        self._first = one if self.keeps_first else None
+        return one, other
+
+    def _fitting(self, first: NDArray[Any], count: int) -> list[NDArray[Any]]:
+        """Return memory for so many datasets like the first one: that of the last pair, or new."""
+        memory = self._memory
+        if len(memory) != count or memory[0].shape != first.shape or memory[0].dtype is not first.dtype:
+            memory = self._memory = [np.empty(first.shape, first.dtype) for _ in range(count)]
+        return memory
+
     def again(self, drawn: NDArray[Any], n: int) -> NDArray[Any]:
         """Return the first n records once more, in other memory than the first neighbour."""
         # The other neighbour's memory is freed first: four datasets may not fit where three do.
-        first, self._both = self._both and self._both[0], None
+        first, self._memory = self._memory[1:], []
         again = drawn[:n].copy()
+        del first
+        return again
+
+    def drawn_again(self, draw: Callable[[], Pair], n: int) -> NDArray[Any]:
+        """Do as `again` does for records that were used up: they are drawn once more."""
+        first, self._memory = self._memory[1:], []  # likewise
+        again = _first_of(draw(), n)
+        self.keeps_first, self._first = False, None
         del first
         return again
 
@@ -55,7 +125,6 @@ class Buffers:
         It is reserved for all of them while the last pair's is in use. Systems provide memory only when
         something is written to it, so what is reserved takes none.
         """
-        if not self._spare and self._both is not None:
-            one = self._both[0]
-            self._spare = [(np.empty_like(one), np.empty_like(one)) for _ in range(min(ahead, _APART))]
-        self._both = self._spare.pop() if self._spare else None
+        if not self._spare and self._memory:
+            self._spare = [[*map(np.empty_like, self._memory)] for _ in range(min(ahead, _APART))]
+        self._memory = self._spare.pop() if self._spare else []

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privatize.calibration import streams
+from privatize.calibration.buffers import Pair
 from privatize.calibration.evaluators.base import Evaluator
 from privatize.calibration.evaluators.joint import JointEvaluator
 from privatize.calibration.evaluators.summed import Steps, SummedEvaluator
 from privatize.calibration.global_rng import rng_guard
-from privatize.calibration.neighbours import Pair
 from privatize.calibration.norms import SLACK, Vector
 from privatize.calibration.user_warnings import collected_warnings
 from privatize.data import records
@@ -217,7 +217,7 @@ def check_sums(evaluator: SummedEvaluator, gaps: Vector, *, exact: bool) -> None
                 pair = pairs.pair_at(index)
                 check.step(index, made, pair)
             else:
-                pair = pairs.both(pairs.records(index // block), index % block), 0
+                pair = Pair(pairs.both(pairs.records(index // block), index % block), 0)
             check.rows(index, made, pair)
         check.law(gaps, made.slack)
 
@@ -232,7 +232,7 @@ class _SumCheck:
 
     def rows(self, index: int, made: Steps, pair: Pair) -> None:
         """Refuse a sum whose rows depend on other records, on their places, or on their number."""
-        drawn, position = pair
+        drawn, position = pair.records, pair.position
         last = records.count(drawn) - 1
         offset = 2 * (index % self.evaluator.block)
         some = self.rng.permutation(last)[: max(1, last // 2)]  # in another order
@@ -262,10 +262,10 @@ class _SumCheck:
 
     def step(self, index: int, made: Steps, pair: Pair) -> None:
         """Refuse a sum whose step for a pair is not that of the real function."""
-        drawn, position = pair
+        drawn, position = pair.records, pair.position
 
         def both(data: Any) -> Any:
-            return self.evaluator.both((data, position), self.guard)
+            return self.evaluator.both(Pair(data, position), self.guard)
 
         a, b = map(np.atleast_1d, _checked(index, both, records.copy(drawn)))
         # One record moves a mean of fewer records farther.

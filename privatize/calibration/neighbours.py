@@ -7,13 +7,13 @@ and ``i`` alone.
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privatize.calibration import capacity, streams
-from privatize.calibration.buffers import Buffers, is_buffered
+from privatize.calibration.buffers import LARGE, Buffers, Pair, is_buffered
 from privatize.data import records
 from privatize.data.schema import Schema
 from privatize.errors import NotReproducibleError, SettingsError
@@ -21,7 +21,6 @@ from privatize.samplers import Sampler, draw
 from privatize.samplers.base import skip, traits_of
 
 Heartbeat = Callable[[int], object]
-Pair = tuple[Any, int]  # n + 1 records, and the position that the last one replaces
 Stack = tuple[NDArray[Any], ...]  # datasets, or columns of them, with one more axis in front
 TURN = 4  # pairs of a block, if several P take turns
 _AT_ONCE, _TOGETHER = 16, 2**14  # if there is only one of them; records that are drawn at once then
@@ -56,6 +55,9 @@ class NeighbourSampler:
     >>> pairs.neighbours(np.array([0.1, 0.2, 0.3]), 1)
     (array([0.1, 0.2]), array([0.1, 0.3]))
     """
+
+    uses_up: ClassVar[bool] = True
+    """Whether the first neighbour is the first n records, and so can have their memory."""
 
     def __init__(
         self,
@@ -177,7 +179,7 @@ class NeighbourSampler:
                 drawn = self.draw(rng, self.block * (self.n + 1))
                 self._rest = iter(drawn.reshape(self.block, self.n + 1, *drawn.shape[1:]))
             return itertools.islice(self._rest, count)
-        if self.turns or not self.streamable or count == 1:
+        if self.turns or not self.streamable or count == 1 or self.bytes >= LARGE:
             return self._each(rng, at, count)
         return itertools.chain.from_iterable(self._chunks(rng, at, count))
 
@@ -218,7 +220,7 @@ class NeighbourSampler:
         for index, position in zip(range(start, stop), positions.tolist(), strict=False):
             if heartbeat is not None:
                 heartbeat(index)
-            yield next(datasets), position  # without a reference here, so that it is freed before the next
+            yield Pair(next(datasets), position)  # without a reference here: it is freed before the next
         self._next = (stop, rng, positions[stop - start :])
 
     def pair_at(self, index: int) -> Pair:
@@ -259,12 +261,11 @@ class NeighbourSampler:
             return records.pair(drawn, position, self.size)
         return self.buffers.pair(drawn, position, self.size)  # the same, faster
 
-    def repeater(self, drawn: Any) -> Callable[[], Any]:
-        """Return what makes the first dataset of a pair once more, after the function has had it."""
-        if is_buffered(drawn):
-            return lambda: self.buffers.again(drawn, self.size)
-        copied = records.fresh(records.copy(records.head(drawn, self.size)))
-        return lambda: copied
+    def use_up(self, pair: Pair) -> tuple[Any, Any]:
+        """Return both datasets of a pair whose records nobody needs afterwards: their memory may be used."""
+        if _is_large(self, pair.records):
+            return self.buffers.use_up(pair, self.size)
+        return self.neighbours(pair.records, pair.position)
 
 
 class RecordSampler(NeighbourSampler):
@@ -297,11 +298,11 @@ class RecordSampler(NeighbourSampler):
         position = int(self.positions(block)[offset]) % self.size
         both = self.both(self.records(block), offset)
         if self.n == 1:
-            return both, 0
+            return Pair(both, 0)
         others = self.draw(streams.stream(self.seed, streams.CHECK, 3 + index), self.size - 1)
         order = np.arange(2, self.size + 1)
         order = np.concatenate([order[:position], [0], order[position:], [1]])
-        return records.take(records.concat([both, others]), order), position
+        return Pair(records.take(records.concat([both, others]), order), position)
 
 
 def stack_of(datasets: list[Any]) -> Stack:
@@ -317,3 +318,19 @@ def stack_of(datasets: list[Any]) -> Stack:
             raise SettingsError("""batch= stacks datasets, and here they are arrays of different dtypes or
                 shapes. Leave it out, or draw arrays of one dtype and shape.""")
     return tuple(map(np.stack, columns))
+
+
+def repeater(pairs: NeighbourSampler, index: int, drawn: Any) -> Callable[[], Any]:
+    """Return what makes the first dataset of a pair once more, after the function has had it."""
+    if _is_large(pairs, drawn):
+        pairs.buffers.keeps_first = True
+        return lambda: pairs.buffers.drawn_again(lambda: pairs.pair_at(index), pairs.size)
+    if is_buffered(drawn):
+        return lambda: pairs.buffers.again(drawn, pairs.size)
+    copied = records.fresh(records.copy(records.head(drawn, pairs.size)))
+    return lambda: copied
+
+
+def _is_large(pairs: NeighbourSampler, drawn: Any) -> bool:
+    """Tell whether neighbours are arrays of which three would take noticeably more memory than two."""
+    return pairs.uses_up and pairs.bytes >= LARGE and is_buffered(drawn)

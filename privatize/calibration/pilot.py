@@ -234,7 +234,7 @@ def metric_of(structure: Structure, evaluator: Evaluator, index: int) -> Matrix 
     """
     if not isinstance(structure, Model) or structure.released[:1] != ["coef_"]:
         return None
-    drawn = evaluator.pairs.pair_at(index)[0]
+    drawn = evaluator.pairs.pair_at(index).records
     if not _is_pair(drawn):
         return None
     try:

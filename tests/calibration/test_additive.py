@@ -99,7 +99,8 @@ class TestReady:
         found = pairs.evaluate((0, 300), pairs.learned)
         assert isinstance(pairs, SummedEvaluator)
         for i in (0, 1, 7, 255, 256, 299):
-            drawn, position = pairs.pairs.pair_at(i)
+            pair = pairs.pairs.pair_at(i)
+            drawn, position = pair.records, pair.position
             one, other = drawn[:40], drawn[:40].copy()
             other[position] = drawn[40]
             a, b = plain(one), plain(other)

@@ -19,8 +19,8 @@ def sampler_of(sampler, n):
 
 
 def both(pairs, attempt):
-    drawn, position = pairs.pair_of(attempt)
-    return *pairs.neighbours(drawn, position), position
+    pair = pairs.pair_of(attempt)
+    return *pairs.neighbours(pair.records, pair.position), pair.position
 
 
 def test_a_way_replaces_one_record_after_the_other():

@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privatize.calibration.buffers import Buffers, is_buffered
+from privatize.calibration.buffers import Buffers, Pair, is_buffered
+from tests.cases import for_each
 
 
 def addresses(arrays):
@@ -17,12 +18,14 @@ def test_both_neighbours(n, dtype, data):
     """A neighbour with other records would have another gap."""
     drawn = np.arange(n + 1).astype("i8").astype(dtype)
     position = data.draw(st.integers(0, n - 1))
-    one, other = Buffers().pair(drawn, position, n)
+    both = Buffers().pair(drawn, position, n)
+    used_up = Buffers().use_up(Pair(drawn.copy(), position), n)
     expected = drawn[:n].copy()
-    assert np.array_equal(one, expected)
-    expected[position] = drawn[n]
-    assert np.array_equal(other, expected) and one.dtype == other.dtype == drawn.dtype
-    assert one.base is None and other.base is None
+    for one, other in (both, used_up):
+        assert np.array_equal(one, drawn[:n])
+        expected[position] = drawn[n]
+        assert np.array_equal(other, expected) and one.dtype == other.dtype == drawn.dtype
+        assert one.base is None and other.base is None and one.flags.owndata
 
 
 def test_pairs_share_memory():
@@ -59,3 +62,41 @@ def test_what_is_buffered():
     """An object in an array could be changed by the function, also in the drawn records."""
     assert is_buffered(np.zeros(3)) and is_buffered(np.array(["a"]))
     assert not is_buffered(np.array([[]], dtype=object)) and not is_buffered([1.0])
+
+
+def test_records_that_are_used_up_are_not_copied():
+    """Three datasets may not fit where two do."""
+    pair = Pair(np.zeros((101, 3)), 5)
+    pair.records[100] = [1.0, 2.0, 3.0]
+    address = pair.records.__array_interface__["data"][0]
+    one, other = Buffers().use_up(pair, 100)
+    assert pair.records is None and one.__array_interface__["data"][0] == address
+    assert one.shape == other.shape == (100, 3) and other[5].tolist() == [1.0, 2.0, 3.0]
+
+
+@for_each(
+    "part",
+    [lambda x: x.T, lambda x: x[:, :2], lambda x: x[1:], lambda x: x],
+    ids=["F", "cut", "later", "kept"],
+)
+def test_records_of_somebody_else_are_copied(part):
+    """A sampler that draws from an array of its own would find other records in it."""
+    theirs = np.arange(30.0).reshape(6, 5)
+    drawn, before = part(theirs), theirs.copy()
+    n = len(drawn) - 1
+    one, other = Buffers().use_up(Pair(drawn, 0), n)
+    assert np.array_equal(one, drawn[:n]) and np.array_equal(other[0], drawn[n])
+    one[:] = other[:] = -1.0
+    assert np.array_equal(theirs, before) and one.flags.c_contiguous == other.flags.c_contiguous
+
+
+def test_large_pairs_that_are_measured_again_have_memory_of_their_own():
+    """A cache would know both neighbours, and seem to agree."""
+    buffers, drawn = Buffers(), np.arange(51.0)
+    seen = addresses(buffers.use_up(Pair(drawn.copy(), 3), 50)[1:])
+    for left in range(4, 0, -1):
+        buffers.move(left)
+        found = addresses(buffers.use_up(Pair(drawn.copy(), 3), 50)[1:])
+        for part in range(2):
+            assert not {each[part] for each in found} & {each[part] for each in seen}
+        seen |= found

@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from privatize import additive, samplers
-from privatize.calibration import streams
+from privatize import additive, estimate_sensitivity, plan, samplers
+from privatize.calibration import neighbours, streams
 from privatize.calibration.evaluators.choose import evaluator
-from privatize.calibration.neighbours import TURN, NeighbourSampler
+from privatize.calibration.neighbours import TURN, NeighbourSampler, repeater
 from privatize.data import records
+from privatize.errors import NotReproducibleError
 from privatize.samplers import as_sampler
 from privatize.samplers.base import traits_of
 from tests.cases import for_each
@@ -242,13 +243,13 @@ def test_several_p_take_turns(n):
     """A stress test would name a change that it has not tried, or depend on how pairs are divided."""
     zero, one = samplers.uniform(0, 1), samplers.uniform(1, 2)
     pairs = NeighbourSampler(zero, n, seed=1, turns=[zero, one])
-    entire = [drawn.copy() for block in range(4) for drawn, _ in pairs.span(block * TURN, (block + 1) * TURN)]
+    spans = [pairs.span(block * TURN, (block + 1) * TURN) for block in range(4)]
+    entire = [pair.records.copy() for span in spans for pair in span]
     for index, drawn in enumerate(entire):
         assert (drawn >= 1).all() == (index // TURN % 2 == 1)
-        again, _ = pairs.pair_at(index)
-        assert (again == drawn).all()
+        assert (pairs.pair_at(index).records == drawn).all()
     first, second = (pairs.span(at, at + 3) for at in (0, 3))
-    assert all((a == b).all() for (a, _), b in zip([*first, *second], entire, strict=False))
+    assert all((a.records == b).all() for a, b in zip([*first, *second], entire, strict=False))
 
 
 def spawning(n, rng):
@@ -269,14 +270,14 @@ def test_a_pair_that_is_drawn_again_is_the_same(sampler):
     """A user's function would be accused of another answer for identical data, which were different data."""
     pairs = NeighbourSampler(sampler, n=3, seed=2)
     first = [
-        (records.copy(drawn), position)
+        (records.copy(pair.records), pair.position)
         for start, stop in ((0, 1), (1, 17), (17, 256), (256, 300))
-        for drawn, position in pairs.span(start, stop)
+        for pair in pairs.span(start, stop)
     ]
     for index in (255, 3, 64, 70, 69, 299, 0, 12, 13, 190):
-        drawn, position = pairs.pair_at(index)
-        assert records.equal(drawn, first[index][0]), index
-        assert position == first[index][1]
+        pair = pairs.pair_at(index)
+        assert records.equal(pair.records, first[index][0]), index
+        assert pair.position == first[index][1]
 
 
 def test_a_pair_that_is_drawn_again_costs_few_draws():
@@ -289,3 +290,90 @@ def test_a_pair_that_is_drawn_again_costs_few_draws():
     calls.clear()
     pairs.pair_at(203)
     assert len(calls) <= 4
+
+
+LARGE = 600_000  # records, which are more than 4 MB
+
+
+def test_two_large_datasets_are_in_memory_at_a_time():
+    """A third one may not fit."""
+    settings = {"norm": "l1", "plan": plan(m=5, bound="marginal"), "seed": 1, "workers": "inline"}
+    taken = []
+
+    def mean(x):
+        taken.append(tracemalloc.get_traced_memory()[0])
+        return x.mean()
+
+    tracemalloc.start()
+    try:
+        estimate_sensitivity(mean, n=LARGE, sampler=samplers.uniform(0, 1), **settings)
+    finally:
+        tracemalloc.stop()
+    # Two for each pair, and the first once more. Then pairs are measured again in memory that is reserved.
+    assert max(taken[:11]) < 2.5 * 8 * LARGE
+
+
+class Keeping:
+    """Draws numbers, and keeps what it has drawn."""
+
+    def __init__(self):
+        self.drawn = []
+
+    def draw(self, n, rng):
+        self.drawn.append(rng.random(n))
+        return self.drawn[-1]
+
+
+@for_each(
+    "sampler", [samplers.uniform(0, 1, size=2), samplers.integers(0, 100), samplers.boolean(0.5)], ids=repr
+)
+def test_large_pairs_are_those_of_the_streams(sampler, monkeypatch):
+    """Gaps would depend on how large "large" is, and change with a version of the library."""
+    settings = {"norm": "l1", "plan": plan(m=30, bound="marginal"), "seed": 3, "workers": "inline"}
+
+    def found():
+        return estimate_sensitivity(np.std, n=2000, sampler=sampler, **settings).gaps
+
+    usual = found()
+    monkeypatch.setattr(neighbours, "LARGE", 1)
+    assert np.array_equal(found(), usual)
+
+
+def test_what_a_sampler_keeps_is_left_alone(monkeypatch):
+    """A sampler that draws from a list of its own would draw other records than it has."""
+    monkeypatch.setattr(neighbours, "LARGE", 1)
+    sampler = Keeping()
+    pairs = NeighbourSampler(sampler, n=2000, seed=1)
+    pairs.check()
+    pair = pairs.pair_at(0)
+    before = pair.records.copy()
+    one, other = pairs.use_up(pair)
+    one[:] = other[:] = 7.0
+    assert np.array_equal(sampler.drawn[-1], before)
+
+
+@for_each("place", [id, lambda x: x.__array_interface__["data"][0]], ids=["object", "address"])
+def test_a_function_that_recognizes_large_arrays(place, monkeypatch):
+    """Its gaps would be those of other pairs, since the memory of their data is used again."""
+    monkeypatch.setattr(neighbours, "LARGE", 1)
+    answers, settings = {}, {"norm": "l1", "plan": plan(gamma=0.1), "seed": 3, "workers": "inline"}
+
+    def cached(x):
+        return answers.setdefault(place(x), float(x.mean()))
+
+    with pytest.raises(NotReproducibleError, match=r"It\s+must not depend|it must not depend"):
+        estimate_sensitivity(cached, n=2000, sampler=samplers.uniform(0, 1), **settings)
+
+
+def test_a_large_dataset_once_more(monkeypatch):
+    """A function that changes its data would be accused of giving two answers for identical data."""
+    monkeypatch.setattr(neighbours, "LARGE", 1)
+    pairs = NeighbourSampler(samplers.uniform(0, 1), n=2000, seed=1)
+    pairs.check()
+    pair = pairs.pair_at(2)
+    first = pair.records[:2000].copy()
+    again = repeater(pairs, 2, pair.records)
+    one, _ = pairs.use_up(pair)
+    one[:] = 0
+    found = again()
+    assert found is not one and not np.shares_memory(found, one) and np.array_equal(found, first)

@@ -11,8 +11,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from privatize.calibration import streams
+from privatize.calibration.buffers import Pair
 from privatize.calibration.global_rng import rng_guard
-from privatize.calibration.neighbours import NeighbourSampler, Pair
+from privatize.calibration.neighbours import NeighbourSampler, repeater
 from privatize.calibration.norms import Norm, Vector
 from privatize.calibration.user_warnings import collected_warnings
 from privatize.data import records
@@ -239,8 +240,7 @@ class Evaluator:
     def _gap(self, index: int, pair: Pair, rng: rng_guard, reseed: bool) -> float:
         """Return the gap of one pair, infinity if anything went wrong, or NaN if it waits to be compared."""
         first = self.structure is None
-        if first:
-            again = self.pairs.repeater(pair[0])
+        again = _repeater(self, index, pair)
         try:
             a, b = self.measured(pair, rng, reseed)
             waiting = self._waiting if self.norm.many and type(a) is not float else None
@@ -261,7 +261,7 @@ class Evaluator:
             self.uses_global_rng = self.uses_global_rng or rng.may_be_used()
             if self.heartbeat is not None:  # the check below does not count as the pair's time
                 self.heartbeat(index)
-            if self.trusted != "pair=":  # its gaps are compared with plain evaluation afterwards
+            if again is not None:
                 self._check_repeats(a, again(), rng)
         if waiting is not None:
             waiting.append((index, a, b))
@@ -270,7 +270,7 @@ class Evaluator:
 
     def both(self, pair: Pair, rng: rng_guard, reseed: bool = True) -> tuple[Any, Any]:
         """Evaluate the function on both neighbours, each with the public seed, and return flat outputs."""
-        one, other = self.pairs.neighbours(*pair)
+        one, other = self.pairs.use_up(pair)
         # Flattened at once: the function may return the same object both times.
         return self.evaluated(one, rng, reseed), self.evaluated(other, rng, reseed)
 
@@ -354,6 +354,14 @@ class Evaluator:
         return gaps
 
 
+def _repeater(evaluator: Evaluator, index: int, pair: Pair) -> Callable[[], Any] | None:
+    """Return what makes the first dataset once more, to see that the function repeats itself; or None."""
+    # The gaps of pair= are compared with plain evaluation later.
+    if evaluator.structure is not None or evaluator.trusted == "pair=":
+        return None
+    return repeater(evaluator.pairs, index, pair.records)
+
+
 def _compare(evaluator: Evaluator, waiting: Waiting, found: list[float], start: int) -> None:
     """Put the gaps of the pairs that wait into the list of gaps, and empty the list of those that wait.
 
@@ -393,7 +401,7 @@ class PairedEvaluator(Evaluator):
 
     def measured(self, pair: Pair, rng: rng_guard, reseed: bool = True) -> tuple[Any, Any]:
         """Return the flat outputs of `pair=`."""
-        drawn, position = pair
+        drawn, position = pair.records, pair.position
         n = self.pairs.n
         if reseed:
             rng.reseed()
@@ -415,7 +423,7 @@ def wanted_answers(evaluator: Evaluator, start: int, stop: int) -> range:
 def answer(evaluator: Evaluator, index: int) -> Vector:
     """Return the flat output on the first dataset of one pair, which is known to work."""
     with rng_guard(evaluator.s0) as rng, collected_warnings(evaluator.warned):
-        data = evaluator.pairs.neighbours(*evaluator.pairs.pair_at(index))[0]
+        data = evaluator.pairs.use_up(evaluator.pairs.pair_at(index))[0]
         return np.atleast_1d(evaluator.evaluated(data, rng))
 
 

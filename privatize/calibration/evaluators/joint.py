@@ -13,10 +13,11 @@ from typing import Any, cast
 
 import numpy as np
 
+from privatize.calibration.buffers import Pair
 from privatize.calibration.evaluators.base import LARGEST, Evaluator, Function, flattened
 from privatize.calibration.evaluators.unchanged import Options, Unchanged
 from privatize.calibration.global_rng import rng_guard
-from privatize.calibration.neighbours import NeighbourSampler, Pair
+from privatize.calibration.neighbours import NeighbourSampler
 from privatize.calibration.norms import Norm, Vector
 from privatize.data.container import find
 from privatize.data.persons import as_passed
@@ -243,9 +244,9 @@ class JointEvaluator(Evaluator):
 
     def both(self, pair: Pair, rng: rng_guard, reseed: bool = True) -> tuple[Any, Any]:
         """Evaluate every function on both neighbours, and return flat outputs."""
-        one, other = self.pairs.neighbours(*pair)
+        one, other = self.pairs.neighbours(pair.records, pair.position)
         # What is made of frames shares nothing with them, so that a pair can be made again.
-        kept = isinstance(find(pair[0]), Tabular)
+        kept = isinstance(find(pair.records), Tabular)
         again = [partial(_neighbour, self.pairs, pair, at) if kept else None for at in range(2)]
         return self.evaluated(one, rng, reseed, again[0]), self.evaluated(other, rng, reseed, again[1])
 
@@ -357,7 +358,7 @@ class JointEvaluator(Evaluator):
         """Evaluate one function on both neighbours of a pair, each by itself, and return flat outputs."""
         node = cast("Tuple", self.known_structure).items[at]
         found = []
-        for data in self.pairs.neighbours(*pair):
+        for data in self.pairs.neighbours(pair.records, pair.position):
             rng.reseed()
             value = flattened(self.function.functions[at](as_passed(data)), node, number=True)
             found.append(np.atleast_1d(value))
@@ -403,7 +404,7 @@ class JointEvaluator(Evaluator):
 
 
 def _neighbour(pairs: NeighbourSampler, pair: Pair, at: int) -> Any:
-    return pairs.neighbours(*pair)[at]
+    return pairs.neighbours(pair.records, pair.position)[at]
 
 
 def _numbers(evaluator: JointEvaluator, data: Any) -> Vector:

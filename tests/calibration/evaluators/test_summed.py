@@ -86,5 +86,5 @@ def test_rounding_with_large_offsets():
     pairs = evaluator(additive(lambda x: 1e9 + x), n=5000, sampler=UNIT, norm=l1, seed=1)
     found = pairs.evaluate((0, 100), pairs.learned)
     for i in range(100):
-        one, other = pairs.pairs.neighbours(*pairs.pairs.pair_at(i))
+        one, other = pairs.pairs.use_up(pairs.pairs.pair_at(i))
         assert abs(pairs.function(one) - pairs.function(other)) <= found.gaps[i]
