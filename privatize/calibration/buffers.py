@@ -43,21 +43,22 @@ def _first_of(pair: Pair, n: int) -> NDArray[Any]:
     drawn: NDArray[Any]
     drawn, pair.records = pair.records, None  # so that there is one reference
     if _COUNTS and drawn.flags.carray:  # contiguous, aligned and writeable
-        with contextlib.suppress(ValueError):  # it is a part of another array, or there are more references
+        # It is a part of another array, there are more references, or the memory is not numpy's.
+        with contextlib.suppress(ValueError, RuntimeError):
             drawn.resize((n, *drawn.shape[1:]))
             return drawn
     return drawn[:n].copy()
+
+
+def _marks(data: NDArray[Any]) -> tuple[int, int]:
+    """Return what a function may recognize an array by: its id and its address."""
+    return id(data), data.__array_interface__["data"][0]
 
 
 class Buffers:
     """Two arrays, which hold both neighbours of one pair after the other.
 
     Large datasets have one, for the second neighbour: the first one has the memory of the drawn records.
-
-    Attributes
-    ----------
-    keeps_first : bool
-        Whether the first neighbour that `use_up` returns stays in memory until `drawn_again`.
 
     Examples
     --------
@@ -71,10 +72,9 @@ class Buffers:
     """
 
     def __init__(self) -> None:
-        self.keeps_first = False
-        self._first: NDArray[Any] | None = None
         self._memory: list[NDArray[Any]] = []
         self._spare: list[list[NDArray[Any]]] = []
+        self._seen: set[int] = set()  # the ids and addresses of all datasets so far
 
     def pair(self, drawn: NDArray[Any], position: int, n: int) -> _Both:
         """Return the first n records, and their neighbour; outputs are flattened before the next pair."""
@@ -88,43 +88,72 @@ class Buffers:
     def use_up(self, pair: Pair, n: int) -> _Both:
         """Return both neighbours as `pair` does, the first one in the memory of the records if possible."""
         first = pair.records[:n]
+        if len(self._memory) == 2:  # `move` has chosen memory for both
+            other, one = self._fitting(first, 2)
+            last = pair.records[n:].copy()
+            one[...] = first
+            del first
+            pair.records = None  # before the other one takes memory
+            other[...] = one
+            other[pair.position] = last[0]
+            return one, other
         [other] = self._fitting(first, 1)
         other[...] = first
         other[pair.position] = pair.records[n]
         del first
         one = _first_of(pair, n)
-        self._first = one if self.keeps_first else None
+        self._seen.update(_marks(one))
         return one, other
 
     def _fitting(self, first: NDArray[Any], count: int) -> list[NDArray[Any]]:
         """Return memory for so many datasets like the first one: that of the last pair, or new."""
-        memory = self._memory
-        if len(memory) != count or memory[0].shape != first.shape or memory[0].dtype is not first.dtype:
-            memory = self._memory = [np.empty(first.shape, first.dtype) for _ in range(count)]
+        memory, shape, dtype = self._memory, first.shape, first.dtype
+        if len(memory) == count:
+            for each in memory:  # a function may have changed its shape, or forbidden to write to it
+                if each.shape != shape or each.dtype is not dtype or not each.flags.carray:
+                    break
+            else:
+                return memory
+        memory = self._memory = [np.empty(shape, dtype) for _ in range(count)]
+        self._note(memory)
         return memory
 
+    def _note(self, memory: list[NDArray[Any]]) -> None:
+        for each in memory:
+            self._seen.update(_marks(each))
+
     def again(self, drawn: NDArray[Any], n: int) -> NDArray[Any]:
-        """Return the first n records once more, in other memory than the first neighbour."""
-        # The other neighbour's memory is freed first: four datasets may not fit where three do.
-        first, self._memory = self._memory[1:], []
-        again = drawn[:n].copy()
-        del first
+        """Return the first n records once more, in other memory than any dataset before."""
+        self._memory = []  # freed first: four datasets may not fit where three do
+        [again] = self._unseen(drawn[:n], 1)
+        again[...] = drawn[:n]
         return again
 
     def drawn_again(self, draw: Callable[[], Pair], n: int) -> NDArray[Any]:
         """Do as `again` does for records that were used up: they are drawn once more."""
-        first, self._memory = self._memory[1:], []  # likewise
-        again = _first_of(draw(), n)
-        self.keeps_first, self._first = False, None
-        del first
+        self._memory = []  # likewise
+        drawn = _first_of(draw(), n)
+        [again] = self._unseen(drawn, 1)
+        again[...] = drawn
         return again
 
     def move(self, ahead: int) -> None:
-        """Put the next pair into other memory than the last one, and than the ``ahead - 1`` after it.
+        """Put the next pair into memory that no dataset had before, nor one of the ``ahead - 1`` after it.
 
         It is reserved for all of them while the last pair's is in use. Systems provide memory only when
         something is written to it, so what is reserved takes none.
         """
         if not self._spare and self._memory:
-            self._spare = [[*map(np.empty_like, self._memory)] for _ in range(min(ahead, _APART))]
+            like = self._memory[0]
+            self._spare = [self._unseen(like, 2) for _ in range(min(ahead, _APART))]
         self._memory = self._spare.pop() if self._spare else []
+
+    def _unseen(self, like: NDArray[Any], count: int) -> list[NDArray[Any]]:
+        """Return memory for so many datasets like one, with ids and addresses that no function has seen."""
+        found: list[NDArray[Any]] = []
+        tried = []  # alive, so that the next one is another
+        while len(found) < count:
+            made = np.empty(like.shape, like.dtype)
+            (tried if self._seen.intersection(_marks(made)) else found).append(made)
+        self._note(found)
+        return found

@@ -80,17 +80,19 @@ def of_all_blocks(gaps: Vector, block: int, rng: np.random.Generator, most: int)
 
 
 def check_drift(evaluator: Evaluator, gaps: Vector, *, exact: bool, elsewhere: bool) -> None:
-    """Measure the first pair and the one with the largest gap again, to find a function that drifts.
+    """Measure the first pair, the last one, and that with the largest gap again, to find drifting functions.
 
     They are measured in this process; wherever they were measured before, the gap must be the same. Other
-    machines may round differently (not ``exact``). If pairs were measured ``elsewhere``, a few more are
-    measured again, at random and those with the smallest gaps: a function may behave differently there on
-    some data only, and gaps that are too small would give too little noise.
+    machines may round differently (not ``exact``). The last one, because a function that takes later data for
+    earlier data, by an id that was used again, has right gaps at first, of which one may be the largest. If
+    pairs were measured ``elsewhere``, a few more are measured again, at random and those with the smallest
+    gaps: a function may behave differently there on some data only, and gaps that are too small would give
+    too little noise.
     """
     worked = np.isfinite(gaps)
     if not worked.any():
         return
-    chosen = {int(worked.argmax()), *largest(gaps, 1)}
+    chosen = {int(worked.argmax()), len(gaps) - 1 - int(worked[::-1].argmax()), *largest(gaps, 1)}
     if elsewhere:
         rng = streams.stream(evaluator.pairs.seed, streams.CHECK, 2)
         chosen |= {*at_random(gaps, rng), *smallest(gaps)}
@@ -106,8 +108,11 @@ def check_drift(evaluator: Evaluator, gaps: Vector, *, exact: bool, elsewhere: b
 
 
 def check_each(evaluator: JointEvaluator, *, exact: bool) -> None:
-    """Measure the largest gap of each of many functions again, since the joint gap shows but one of them."""
-    largest = evaluator.largest()
+    """Measure the largest gap of each of many functions, and its last one, again.
+
+    The joint gap shows but one of them.
+    """
+    largest = evaluator.checked()
     with rng_guard(evaluator.s0) as guard, collected_warnings(evaluator.warned):
         # In order, so that the pairs between two of them are drawn once.
         for left, index in zip(range(len(largest), 0, -1), sorted(largest), strict=True):

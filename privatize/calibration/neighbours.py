@@ -4,6 +4,7 @@ Pair ``i`` is the same wherever and whenever it is drawn: its records and its po
 and ``i`` alone.
 """
 
+import copy
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -323,8 +324,8 @@ def stack_of(datasets: list[Any]) -> Stack:
 def repeater(pairs: NeighbourSampler, index: int, drawn: Any) -> Callable[[], Any]:
     """Return what makes the first dataset of a pair once more, after the function has had it."""
     if _is_large(pairs, drawn):
-        pairs.buffers.keeps_first = True
-        return lambda: pairs.buffers.drawn_again(lambda: pairs.pair_at(index), pairs.size)
+        # By a copy, because these pairs are being drawn.
+        return lambda: pairs.buffers.drawn_again(lambda: copy.copy(pairs).pair_at(index), pairs.size)
     if is_buffered(drawn):
         return lambda: pairs.buffers.again(drawn, pairs.size)
     copied = records.fresh(records.copy(records.head(drawn, pairs.size)))

@@ -178,8 +178,9 @@ def _slow(results: list[Result]) -> Iterator[str]:
         "the fork. `check_fit` has hundreds of them."
     )
     yield (
-        "- **Memory.** Large arrays take two datasets: the first neighbour has the memory of the records "
-        "that were drawn. Frames and several arrays take three."
+        "- **Memory.** Arrays of more than 32 MB take two datasets: the first neighbour has the memory of the "
+        "records that were drawn. Frames and several arrays take three, and smaller arrays up to five: what is "
+        "measured again is in memory that the function has not seen."
     )
     yield (
         "- **Budgets.** A charge is on disk before the data is touched, which takes "

@@ -1,6 +1,9 @@
 """The memory of neighbours, which pairs share until they are measured again."""
 
+import ctypes
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -90,13 +93,59 @@ def test_records_of_somebody_else_are_copied(part):
     assert np.array_equal(theirs, before) and one.flags.c_contiguous == other.flags.c_contiguous
 
 
-def test_large_pairs_that_are_measured_again_have_memory_of_their_own():
-    """A cache would know both neighbours, and seem to agree."""
-    buffers, drawn = Buffers(), np.arange(51.0)
-    seen = addresses(buffers.use_up(Pair(drawn.copy(), 3), 50)[1:])
-    for left in range(4, 0, -1):
-        buffers.move(left)
-        found = addresses(buffers.use_up(Pair(drawn.copy(), 3), 50)[1:])
-        for part in range(2):
-            assert not {each[part] for each in found} & {each[part] for each in seen}
+@for_each("rows, columns", [(50, 1), (600_000, 1), (600_000, 2), (5_000_000, 1)])
+def test_large_pairs_that_are_measured_again_have_memory_of_their_own(rows, columns):
+    """A cache would know one of the neighbours, or both in the other order, and seem to agree."""
+    buffers, rng, seen = Buffers(), np.random.default_rng(1), set()
+    for left in [0] * 6 + [3, 2, 1]:
+        if left:
+            buffers.move(left)
+        pair = Pair(rng.random((rows + 1, columns)), 3)
+        expected, last = pair.records[:5].copy(), pair.records[-1].copy()
+        both = buffers.use_up(pair, rows)
+        found = addresses(both)
+        if left:
+            for part in range(2):
+                assert not {each[part] for each in found} & {each[part] for each in seen}
         seen |= found
+        assert np.array_equal(both[0][:5], expected) and np.array_equal(both[1][3], last)
+        assert pair.records is None and all(each.flags.owndata for each in both)
+        del both
+
+
+def test_a_large_dataset_once_more_is_in_memory_of_its_own():
+    """A cache would know it, and a function would seem to repeat itself."""
+    buffers, rng, seen = Buffers(), np.random.default_rng(1), set()
+    for _ in range(6):
+        seen |= addresses(buffers.use_up(Pair(rng.random(2001), 3), 2000))
+    found = addresses([buffers.drawn_again(lambda: Pair(rng.random(2001), 3), 2000)])
+    for part in range(2):
+        assert not {each[part] for each in found} & {each[part] for each in seen}
+
+
+@for_each("what", ["shape", "dtype", "writeable"])
+@for_each("large", [False, True])
+def test_what_a_function_does_to_the_array_itself_stays_with_its_pair(what, large):
+    """Every later pair would fail, or have numbers of another kind."""
+    buffers, drawn = Buffers(), np.arange(51.0)
+    for _ in range(3):
+        both = buffers.use_up(Pair(drawn.copy(), 3), 50) if large else buffers.pair(drawn, 3, 50)
+        assert both[0].tolist() == drawn[:50].tolist() and both[1][3] == 50
+        for each in both:
+            if what == "writeable":
+                each.flags.writeable = False
+            else:
+                setattr(each, what, (25, 2) if what == "shape" else "i8")
+
+
+def test_memory_that_is_not_numpys_is_copied():
+    """Arrays of compiled code cannot be resized, and each large dataset would count as a failure."""
+    drawn = np.arange(51.0)
+    ctypes.c_void_p.from_address(id(drawn) + 88).value = None  # as if it had no memory handler of numpy's
+    try:
+        with pytest.raises(RuntimeError, match="no memory handler"):
+            drawn.resize(50)
+    except ValueError:
+        pytest.skip("another layout of arrays than that of this version of numpy")
+    one, _ = Buffers().use_up(Pair(drawn, 3), 50)
+    assert one.tolist() == [*range(50)]

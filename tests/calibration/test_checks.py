@@ -16,8 +16,10 @@ from privatize import (
     samplers,
     sums,
 )
-from privatize.calibration.checks import check_trusted, largest
+from privatize.calibration import neighbours
+from privatize.calibration.checks import check_drift, check_each, check_trusted, largest
 from privatize.calibration.evaluators.choose import evaluator
+from privatize.calibration.evaluators.joint import Joint
 from privatize.calibration.evaluators.summed import SummedEvaluator
 from privatize.errors import (
     InfiniteSensitivityError,
@@ -29,6 +31,7 @@ from privatize.errors import (
     ZeroSensitivityError,
 )
 from privatize.mechanisms.base import l1
+from privatize.outputs.describe import describe
 from privatize.samplers import Distribution
 from privatize.samplers.base import traits_of
 from privatize.sums import additive
@@ -369,13 +372,55 @@ class TestRefusals:
         assert additive(np.positive, average=False)(np.full(3, 255, dtype=np.uint8)) == 765
 
 
-@for_each("place", [id, lambda x: x.__array_interface__["data"][0]], ids=["object", "address"])
+def address(x):
+    return x.__array_interface__["data"][0]
+
+
+def recognizing(place):
+    """Return a mean that is remembered by an array's id or address."""
+    answers = {}
+    return lambda x: answers.setdefault(place(x), mean(x))
+
+
+@for_each("place", [id, address])
 def test_a_function_that_recognizes_arrays(place):
     """All pairs would have the gap of the first one, since the memory of their data is used again."""
-    answers = {}
-
-    def cached(x):
-        return answers.setdefault(place(x), float(x.mean()))
-
     with pytest.raises(NotReproducibleError, match=r"It\s+must not depend|it must not depend"):
-        estimate(cached, n=100, gamma=0.1)
+        estimate(recognizing(place), n=100, gamma=0.1)
+
+
+@for_each("place", [id, address])
+@for_each("large", [1, 2**40])
+@for_each("known", [False, True])
+def test_a_function_that_recognizes_arrays_is_always_found(place, large, known, monkeypatch):
+    """Its first pair has a right gap, which may be the largest, and all others seem to have the same."""
+    monkeypatch.setattr(neighbours, "LARGE", large)
+    for seed in range(25):
+        made = evaluator(recognizing(place), n=2000, sampler=UNIT, norm=l1, seed=seed)
+        made.pairs.check()
+        if known:  # by other calibrations: then nothing is evaluated twice at the beginning
+            made.learn(describe(0.5))
+        with pytest.raises(NotReproducibleError):
+            check_drift(made, made.evaluate((0, 8), made.learned).gaps, exact=True, elsewhere=False)
+
+
+def test_a_function_that_recognizes_arrays_of_many_megabytes():
+    """The memory of the drawn records is used again in an order that depends on the system."""
+    for seed in range(3):
+        wide = samplers.uniform([0, 0], [1, 1])
+        made = evaluator(recognizing(address), n=600_000, sampler=wide, norm=l1, seed=seed)
+        made.pairs.check()
+        made.learn(describe(0.5))
+        with pytest.raises(NotReproducibleError):
+            check_drift(made, made.evaluate((0, 6), made.learned).gaps, exact=True, elsewhere=False)
+
+
+def test_a_member_that_recognizes_arrays_is_found():
+    """Its own gaps could be anything, as long as another member has larger ones."""
+    for seed in range(25):
+        both = Joint((np.sum, recognizing(id)), (l1, l1), ("total", "cached"), (0, 0))
+        made = evaluator(both, n=2000, sampler=UNIT, norm=l1, seed=seed)
+        made.pairs.check()
+        made.evaluate((0, 8), made.learned)
+        with pytest.raises(NotReproducibleError, match="cached"):
+            check_each(made, exact=True)

@@ -172,19 +172,23 @@ class JointEvaluator(Evaluator):
         self._seconds = [0.0] * count
         # Every function's own largest gap, and the pair that has it: they are measured again in the end.
         self._largest, self._where = np.full(count, -1.0), np.zeros(count, dtype=np.int64)
+        self._last: tuple[int, Vector] = (-1, np.zeros(0))  # the last pair that worked, with all own gaps
 
     def __getstate__(self) -> dict[str, Any]:
         # What is derived from the structure, or of this process.
         return super().__getstate__() | {"_laid": None, "_plan": [], "_options": None}
 
-    def largest(self, since: Vector | None = None) -> dict[int, Vector]:
+    def checked(self, since: Vector | None = None) -> dict[int, Vector]:
         """Return the pairs in which some function's own gap is the largest, with these gaps, else NaN.
 
-        With the largest gaps of some time before, only of functions that have had larger ones since.
+        With the largest gaps of some time before, only of functions that have had larger ones since. The last
+        pair that worked is there with the gaps of all functions.
         """
         new = self._largest > (-1.0 if since is None else since)
         pairs = sorted(set(self._where[new].tolist()))
-        return {at: np.where((self._where == at) & new, self._largest, np.nan) for at in pairs}
+        found = {at: np.where((self._where == at) & new, self._largest, np.nan) for at in pairs}
+        last, own = self._last
+        return found if last < 0 else found | {last: own}
 
     def learn(
         self,
@@ -195,9 +199,12 @@ class JointEvaluator(Evaluator):
         """Note what other processes or earlier calibrations have seen."""
         super().learn(structure, rounding_noise)
         for index, own in (largest or {}).items():
-            self._note_largest(index, own)
+            self._note_gaps(index, own)
 
-    def _note_largest(self, index: int, own: Vector) -> None:
+    def _note_gaps(self, index: int, own: Vector) -> None:
+        """Note the functions' own gaps in a pair, or of some of them, with NaN for the others."""
+        if index >= self._last[0] and not np.isnan(own).any():
+            self._last = index, own
         larger = own > self._largest
         if larger.any():
             self._largest[larger], self._where[larger] = own[larger], index
@@ -210,7 +217,8 @@ class JointEvaluator(Evaluator):
         If a function that is not known to do so has used the generators or changed options by the end of the
         block, the block is evaluated again, with a look at each function.
         """
-        before, own, self._options = self.cause, (self._largest.copy(), self._where.copy()), Options()
+        before, own = self.cause, (self._largest.copy(), self._where.copy(), self._last)
+        self._options = Options()
         reseed = "torch" in sys.modules  # see `rng_guard.may_be_used`
         try:
             while True:
@@ -222,7 +230,7 @@ class JointEvaluator(Evaluator):
                     next(pairs, None)  # so that it notes where it stopped
                     return found
                 self._watching, self.cause = True, before
-                self._largest, self._where = own
+                self._largest, self._where, self._last = own
         finally:
             self._watching, self._options = False, None
 
@@ -230,13 +238,13 @@ class JointEvaluator(Evaluator):
         """Evaluate the pairs of a span, and return the functions' own largest gaps with theirs."""
         before = self._largest.copy()
         found = super().gaps(span, rng)
-        return found if self.function.timed else replace(found, coordinate_gaps=self.largest(before))
+        return found if self.function.timed else replace(found, coordinate_gaps=self.checked(before))
 
     def _gap(self, index: int, pair: Pair, rng: rng_guard, reseed: bool) -> float:
         self._seconds = [0.0] * len(self._seconds)
         found = super()._gap(index, pair, rng, reseed)
         if found < math.inf:
-            self._note_largest(index, self.norm.own)
+            self._note_gaps(index, self.norm.own)
         known = {} if self.coordinate_gaps is None else self.coordinate_gaps
         if self.function.timed and index in known:
             known[index] = np.append(self.norm.step, self._seconds)
