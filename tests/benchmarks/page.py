@@ -90,11 +90,11 @@ over ours.
 ## How it is measured
 
 `python -m tests.benchmarks --docs` measures everything and writes this page. All {count} results of the
-{kind} run of {date} ({minutes:.0f} minutes, {cores} cores, {system}), with the versions of all libraries,
+{kind} run of {date} ({minutes:.0f} minutes, {cores} cores, {system})
 are in `tests/benchmarks/results.json`. {busy}The two times of a ratio were measured in turn, so ratios carry
-over to other machines; times do not. The *bare loop* draws n + 1 records, evaluates, replaces one record,
-and evaluates again. For frames it uses `pd.DataFrame` and `iloc`, which are slower than the library, so a
-ratio may be below 1. The R package (diffpriv 0.4.2.9000) was timed on two cores like these.
+over to other machines. The *bare loop* draws n + 1 records, evaluates, replaces one record,
+and evaluates again, for frames with `pd.DataFrame` and `iloc`, so a ratio may be below 1. R is diffpriv
+0.4.2.9000, on two such cores.
 
 ## Where it is slow, and why
 
@@ -105,7 +105,7 @@ BUSY = (
 )
 UNEVEN = (
     "**The processor was at times {:.1f} times as slow as at others**, perhaps because other machines share "
-    "it, so times may be too long. "
+    "it. "
 )
 WHOLE: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 
@@ -170,17 +170,16 @@ def _slow(results: list[Result]) -> Iterator[str]:
         return "—" if each is None else cells(each)[1]
 
     yield (
-        "- **New workers** must load libraries: scikit-learn takes a second, once for all of them. With "
+        "- **New workers** must load libraries: scikit-learn takes a second, once. With "
         "`workers=None`, pairs are evaluated meanwhile."
     )
     yield (
-        f"- **Blocks.** Each has a process of its own, which takes {ours('blocks', NUMPY_BLOCK)}, mostly for "
-        "the fork. `check_fit` has hundreds of them."
+        f"- **Blocks.** Each has a process of its own, {ours('blocks', NUMPY_BLOCK)}, mostly for the fork. "
+        "`check_fit` has hundreds."
     )
     yield (
-        "- **Memory.** Arrays of more than 32 MB take two datasets: the first neighbour has the memory of the "
-        "records that were drawn. Frames and several arrays take three, and smaller arrays up to five: what is "
-        "measured again is in memory that the function has not seen."
+        "- **Memory.** Arrays of more than 32 MB take two datasets, frames three, and smaller arrays up to "
+        "five: pairs are measured again in memory that the function has not seen."
     )
     yield (
         "- **Budgets.** A charge is on disk before the data is touched, which takes "
