@@ -151,7 +151,7 @@ class Buffers:
     def _unseen(self, like: NDArray[Any], count: int) -> list[NDArray[Any]]:
         """Return memory for so many datasets like one, with ids and addresses that no function has seen."""
         found: list[NDArray[Any]] = []
-        tried = []  # alive, so that the next one is another
+        tried: list[NDArray[Any]] = []  # alive, so that the next one is another
         while len(found) < count:
             made = np.empty(like.shape, like.dtype)
             (tried if self._seen.intersection(_marks(made)) else found).append(made)
