@@ -43,7 +43,7 @@ def _first_of(pair: Pair, n: int) -> NDArray[Any]:
     drawn: NDArray[Any]
     drawn, pair.records = pair.records, None  # so that there is one reference
     if _COUNTS and drawn.flags.carray:  # contiguous, aligned and writeable
-        # It is a part of another array, there are more references, or the memory is not numpy's.
+        # Refused if it is a part of another array or has more references, or if its memory is not numpy's.
         with contextlib.suppress(ValueError, RuntimeError):
             drawn.resize((n, *drawn.shape[1:]))
             return drawn

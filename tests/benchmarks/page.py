@@ -175,11 +175,11 @@ def _slow(results: list[Result]) -> Iterator[str]:
     )
     yield (
         f"- **Blocks.** Each has a process of its own, {ours('blocks', NUMPY_BLOCK)}, mostly for the fork. "
-        "`check_fit` has hundreds."
+        "`check_fit` has hundreds of blocks."
     )
     yield (
-        "- **Memory.** Arrays of more than 32 MB take two datasets, frames three, and smaller arrays up to "
-        "five: pairs are measured again in memory that the function has not seen."
+        "- **Memory.** Two datasets are in memory if they are arrays of more than 32 MB, three if frames, up "
+        "to five if smaller arrays: pairs are measured again in memory that the function has not seen."
     )
     yield (
         "- **Budgets.** A charge is on disk before the data is touched, which takes "
