@@ -114,7 +114,7 @@ def tell_apart(
     >>> def release(v):
     ...     return Laplace().release(v, sensitivity=1.0, epsilon=1.0, delta=0.0, whole=np.array([False]))
     >>> told = tell_apart(release, np.zeros(1), np.ones(1), gap=1.0, epsilon=1.0, delta=0.0,
-    ...                   releases=2000, alpha=0.001)
+    ...                   releases=2000, alpha=1e-9)
     >>> told.holds, told.shape
     (True, 'Laplace')
     """

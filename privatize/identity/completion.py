@@ -162,6 +162,8 @@ def _stays_here(encoder: Encoder, owner: Any, name: str, value: Any) -> bool:
 def _accessors(encoder: Encoder, done: Done) -> None:
     """Encode attributes of libraries' classes that code names, if they are the user's own."""
     names = {name for name in encoder.met.attributes if not name.startswith("__")}
+    if not names:
+        return
     scopes = scopes_of(encoder.libraries, encoder.met.installed)
     found = [(name, at) for at, (_, scope) in enumerate(scopes) for name in names & scope.keys()]
     for kind, _ in scopes if encoder.read is not None else ():

@@ -8,6 +8,7 @@ import os
 import sys
 import sysconfig
 import types
+from collections.abc import Mapping
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
@@ -69,8 +70,22 @@ def _version(top: str) -> str:
     try:
         return metadata.version(_SELF_DESCRIBED.get(top, top))  # half a second faster than the mapping below
     except metadata.PackageNotFoundError:
-        names = metadata.packages_distributions().get(top, [])
+        names = _distributions(tuple((path, _changed(path)) for path in sys.path)).get(top, [])
         return ", ".join(f"{name} {metadata.version(name)}" for name in sorted(set(names))) or "?"
+
+
+@functools.lru_cache(maxsize=1)
+def _distributions(places: tuple[tuple[str, float], ...]) -> Mapping[str, list[str]]:
+    """Return which distributions have which packages, for these folders as they are; that takes a while."""
+    from importlib import metadata
+
+    return metadata.packages_distributions()
+
+
+def _changed(path: str) -> float:
+    with contextlib.suppress(OSError):
+        return os.stat(path).st_mtime
+    return 0.0
 
 
 def _file(module: Any) -> str | None:

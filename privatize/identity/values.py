@@ -1,7 +1,7 @@
 """Encode numbers, strings, containers and arrays."""
 
 import marshal
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from privatize.identity.bytecode import words
 from privatize.identity.completion import complete
 from privatize.identity.copies import FEW
 from privatize.identity.encoder import Encoder, encodes
+from privatize.identity.graph import ATOMS
 
 _FLAGS = words("flags writeable setflags __array_interface__")
 
@@ -61,13 +62,32 @@ def mapping(encoder: Encoder, value: dict[Any, Any]) -> None:
                 encoder.encode(item)
 
 
+def _walk_inside(encoder: Encoder) -> Encoder:
+    return Encoder(encoder.version, encoder.private, encoder.narrow, compared=encoder.compared)
+
+
+def _meets_nothing(item: Any) -> bool:
+    """Tell whether an item is an atom that cannot name anything; a string with an "@" may."""
+    return type(item) in ATOMS and not (type(item) is str and "@" in item)
+
+
 @encodes(set, frozenset)
-def unordered(encoder: Encoder, value: Iterable[Any]) -> None:
+def unordered(encoder: Encoder, value: Collection[Any]) -> None:
     """Encode a set, or a list whose order does not count."""
-    digests = []
     encoder.compare(value)
-    for item in value:
-        inner = Encoder(encoder.version, encoder.private, encoder.narrow, compared=encoder.compared)
+    atoms = [item for item in value if _meets_nothing(item)]
+    digests = []
+    if atoms:  # what completes one such walk completes all of them
+        inner = _walk_inside(encoder)
+        complete(inner)
+        ending = inner.parts
+        for item in atoms:
+            inner.parts = []
+            inner.encode(item)
+            inner.parts += ending
+            digests.append(inner.digest())
+    for item in (item for item in value if not _meets_nothing(item)):
+        inner = _walk_inside(encoder)
         inner.encode(item)
         complete(inner)
         digests.append(inner.digest())

@@ -86,24 +86,25 @@ class Report:
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("target", "text", "reason"),
     [
-        ("import there_is_no_such_module", "there_is_no_such_module"),
-        ("1 / 0", "division by zero"),
-        ("def (", "invalid syntax"),
-        ("raise SystemExit(0)", ""),
-        ("raise KeyError('some key')", "some key"),
-        ("from privatize import privatize\nprivatize(epsilon=-1, gamma=0.1)", "epsilon=-1"),
+        ("fails", "import there_is_no_such_module", "there_is_no_such_module"),
+        ("fails", "def (", "invalid syntax"),
+        (".", "def (", "invalid syntax"),
+        ("fails.py", "1 / 0", "division by zero"),
+        ("fails", "raise SystemExit(0)", ""),
+        (".", "raise SystemExit(0)", ""),
+        (".", "raise KeyError('some key')", "some key"),
+        ("fails.py", "from privatize import privatize\nprivatize(epsilon=-1, gamma=0.1)", "epsilon=-1"),
     ],
 )
-def test_check_a_module_that_fails(project, text, reason):
+def test_check_a_module_that_fails(project, target, text, reason):
     """A module that cannot be imported is exit code 2 and a line with the reason: never a pass."""
     project(fine=MEAN, fails=text)
-    for target in ("fails", "fails.py", "."):
-        done = project.run(target)
-        assert done.returncode == 2, (target, done.stdout, done.stderr)
-        assert reason in done.stderr and done.stderr.startswith("privatize: ")
-        assert "Traceback" not in done.stderr and "fails" in done.stderr
+    done = project.run(target)
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    assert reason in done.stderr and done.stderr.startswith("privatize: ")
+    assert "Traceback" not in done.stderr and "fails" in done.stderr
 
 
 @pytest.mark.parametrize("target", ["nothing_here", "nothing.py", "nothing/", "app.nothing"])
