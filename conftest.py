@@ -12,12 +12,27 @@ from numpy.random import mtrand
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
+from tests.left_out import IN_A_WORKER, left_out
+
 os.environ["PRIVATIZE_STORE"] = ""  # tests remember nothing on disk unless they say so
 
 # They, or their examples, need scikit-learn.
 _NEED_SKLEARN = ["privatize/sklearn.py", "privatize/function/private_estimator.py"]
 _NEED_SKLEARN += ["privatize/function/predictions.py", "privatize/identity/model_guard.py"]
 collect_ignore = _NEED_SKLEARN if find_spec("sklearn") is None else []
+left_out(*collect_ignore)
+
+
+def pytest_runtest_logreport(report):
+    """Name the tests that were skipped in the list of those that were left out."""
+    if report.skipped and not IN_A_WORKER:
+        left_out(report.nodeid)
+
+
+def pytest_collectreport(report):
+    """Name the modules that were skipped, too."""
+    if report.skipped and not IN_A_WORKER:
+        left_out(report.nodeid)
 
 
 def _forget():

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import threading
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -77,11 +78,21 @@ class _SeededBytes:
     # their copy of the context, so the object itself is switched off.
     def __init__(self, seed: int) -> None:
         self._generator, self._process = np.random.Generator(np.random.PCG64(seed)), os.getpid()
+        self._ready, self._at, self._lock = b"", 0, threading.Lock()
         self.active = True
 
     def __call__(self, size: int) -> bytes:
-        seeded = self.active and os.getpid() == self._process
-        return self._generator.bytes(size) if seeded else os.urandom(size)
+        if not self.active or os.getpid() != self._process:
+            return os.urandom(size)
+        # Many at once, because the generator takes long for a few. It makes four at a time.
+        with self._lock:
+            start = self._at
+            self._at += -(-size // 4) * 4
+            if self._at > len(self._ready):
+                self._ready = self._ready[start:] + self._generator.bytes(self._at - len(self._ready) + 2**14)
+                self._at -= start
+                start = 0
+            return self._ready[start : start + size]
 
 
 @contextlib.contextmanager

@@ -2,12 +2,14 @@
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 
 from privatize.storage.estimates import open_store
+from tests.left_out import left_out
 
 
 def for_each(names: str | tuple[str, ...], cases: Iterable[Any], ids: Any = None) -> Callable[[Any], Any]:
@@ -43,6 +45,8 @@ def for_each(names: str | tuple[str, ...], cases: Iterable[Any], ids: Any = None
                     raise
             if len(skipped) == len(listed):
                 raise skipped[0]
+            if skipped:
+                left_out(os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0])
 
         signature = inspect.signature(test)
         rest = [value for name, value in signature.parameters.items() if name not in parameters]

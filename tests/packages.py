@@ -5,6 +5,7 @@ out of date.
 """
 
 import ast
+import functools
 import sys
 from collections.abc import Iterator
 from html import escape
@@ -44,9 +45,20 @@ MODULES = {name.removesuffix(".__init__"): path for name, path in OURS.items() i
 MODULES |= {name: path for name, path in OURS.items() if name.count(".") == 1 and "__init__" not in name}
 
 
-def imports(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield the modules of ours that a file imports, late imports included, and the names that it takes."""
-    for node in ast.walk(ast.parse(path.read_text())):
+@functools.cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Return the syntax tree of a file, as the nodes in it: the first one is the module."""
+    return tuple(ast.walk(ast.parse(path.read_text())))
+
+
+@functools.cache
+def imports(path: Path) -> tuple[tuple[str, list[str]], ...]:
+    """Return the modules of ours that a file imports, late imports included, and the names that it takes."""
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[tuple[str, list[str]]]:
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from ((alias.name, []) for alias in node.names if alias.name.split(".")[0] == "privatize")
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "privatize":

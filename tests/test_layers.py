@@ -5,7 +5,7 @@ import re
 import textwrap
 from pathlib import Path
 
-from tests.packages import LAYERS, MODULES, OURS, imports, package
+from tests.packages import LAYERS, MODULES, OURS, imports, nodes, package
 
 
 def test_every_package_has_a_layer():
@@ -60,22 +60,19 @@ def test_nobody_looks_up_our_modules_by_a_string():
     loggers = re.compile(r"getLogger\(\"privatize[a-z_.]*\"\)")
     wrong = []
     for name, path in MODULES.items():
-        tree = ast.parse(path.read_text())
         documented = {
             id(node.body[0].value)
-            for node in ast.walk(tree)
+            for node in nodes(path)
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
             and isinstance(node.body[0], ast.Expr)
         }
         named = {
             id(argument)
-            for node in ast.walk(tree)
+            for node in nodes(path)
             if isinstance(node, ast.Call) and loggers.search(ast.unparse(node).replace("'", '"'))
             for argument in node.args
         }
-        strings = [
-            node for node in ast.walk(tree) if isinstance(node, ast.Constant) and type(node.value) is str
-        ]
+        strings = [node for node in nodes(path) if isinstance(node, ast.Constant) and type(node.value) is str]
         for node in strings:
             found = dotted.fullmatch(node.value) or node.value == "privatize."
             if found and id(node) not in documented | named:
@@ -94,10 +91,10 @@ def test_modules_classes_and_functions_are_small():
     """Code that does several jobs in one place is hard to find, to test and to change."""
     wrong = []
     for name, path in OURS.items():
-        text = path.read_text()
-        if text.count("\n") > 500:
-            wrong.append(f"{name} has {text.count(chr(10))} lines")
-        for node in ast.walk(ast.parse(text)):
+        lines = path.read_text().count("\n")
+        if lines > 500:
+            wrong.append(f"{name} has {lines} lines")
+        for node in nodes(path):
             if isinstance(node, ast.FunctionDef) and (length := _length(node)) > 50:
                 wrong.append(f"{name}: {node.name}() has {length} lines")
             if isinstance(node, ast.ClassDef):
@@ -173,7 +170,7 @@ def test_functions_have_few_branches():
     wrong = [
         f"{name}: {node.name}() has complexity {_complexity(node)}"
         for name, path in OURS.items()
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _complexity(node) > 15
     ]
     assert wrong == []
@@ -182,7 +179,7 @@ def test_functions_have_few_branches():
 def test_every_module_says_its_job():
     """A reader could not see from the first lines of modules where to look for something."""
     for name, path in OURS.items():
-        text = ast.get_docstring(ast.parse(path.read_text()))
+        text = ast.get_docstring(nodes(path)[0])
         assert text and text.split("\n")[0].strip(), name
 
 

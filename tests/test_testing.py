@@ -143,3 +143,13 @@ class TestInsecureNoise:
     def test_nothing_else_takes_a_noise_seed(self):
         """The seed of the decorator is for calibration: two releases under it still differ."""
         assert len({float(self.mean(np.ones(50))) for _ in range(20)}) == 20
+
+
+def test_seeded_bytes_are_those_of_the_generator():
+    """Seeded answers in users' tests would change if bytes that are made in advance were others."""
+    sizes = np.random.default_rng(1).choice([64, 64, 8, 1, 3, 5, 24, 800, 16_384, 40_001], 2000).tolist()
+    expected = np.random.Generator(np.random.PCG64(3))
+    with pytest.warns(InsecureNoiseWarning), insecure_noise(3):
+        seeded = discrete.source.get()
+        for size in sizes:
+            assert seeded(size) == expected.bytes(size)

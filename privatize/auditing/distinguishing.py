@@ -20,6 +20,7 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Statistic = Callable[[Matrix], Vector]
 NUMBERS = 10_000  # numbers of an answer that are compared; a longer release is cut, which is post-processing
+_TOGETHER = 2**16  # numbers of releases that are compared at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +100,7 @@ def tell_apart(
     releases: int,
     alpha: float,
     discrete: NDArray[np.bool_] | bool = False,
-    shown: Callable[[Vector], Vector] | None = None,
+    shown: "Units | None" = None,
 ) -> Told:
     """Release on both of two neighbours many times, and bound epsilon from below.
 
@@ -118,9 +119,8 @@ def tell_apart(
     >>> told.holds, told.shape
     (True, 'Laplace')
     """
-    view = shown or np.asarray
-    x, y = (_finite([view(np.atleast_1d(release(v))) for _ in range(releases)]) for v in (a, b))
-    a, b = view(a), view(b)
+    x, y = (_released(functools.partial(release, v), releases, len(v), shown) for v in (a, b))
+    a, b = (a, b) if shown is None else shown.rows([a, b])
     half = releases // 2
     tried = [
         (*_learn(statistic, sign, one[:half], other[:half], delta, alpha / 2), name, one, other)
@@ -152,9 +152,13 @@ def tell_apart(
 # --- the event -------------------------------------------------------------------------------------
 
 
-def _finite(releases: list[Vector]) -> Matrix:
+def _released(release: Callable[[], Vector], count: int, size: int, shown: "Units | None") -> Matrix:
     """Return releases as rows of finite numbers: infinities and NaN are answers, too."""
-    return np.nan_to_num(np.array(releases, dtype=np.float64), nan=-1e150, posinf=1e150, neginf=-2e150)
+    rows, together = [], max(1, _TOGETHER // max(1, size))
+    for start in range(0, count, together):
+        made = [np.atleast_1d(release()) for _ in range(min(together, count - start))]
+        rows.append(np.array(made, dtype=np.float64) if shown is None else shown.rows(made))
+    return np.nan_to_num(np.concatenate(rows), nan=-1e150, posinf=1e150, neginf=-2e150)
 
 
 def _statistics(x: Matrix, y: Matrix, a: Vector, b: Vector) -> Iterator[tuple[str, Statistic]]:
@@ -296,11 +300,11 @@ class Units:
         differ = np.abs(_divided(a, powers) - _divided(b, powers))
         return cls(powers, np.sort(np.argsort(-differ, kind="stable")[:NUMBERS]), transform)
 
-    def __call__(self, vector: Vector) -> Vector:
-        """Return the numbers that are compared, in units of their noise."""
-        if len(vector) != len(self.powers):  # a mechanism may release fewer numbers, or more
-            return vector
-        return _divided(self.transform(vector), self.powers)[self.compared]
+    def rows(self, vectors: list[Vector]) -> Matrix:
+        """Return the numbers that are compared, in units of their noise: a row for each vector."""
+        if len(vectors[0]) != len(self.powers):  # a mechanism may release fewer numbers, or more
+            return np.array(vectors, dtype=np.float64)
+        return _divided(np.array([*map(self.transform, vectors)]), self.powers)[:, self.compared]
 
     def hidden(self, a: Vector, b: Vector) -> NDArray[np.bool_]:
         """Tell which numbers are so large that floats are too far apart there to show the noise."""

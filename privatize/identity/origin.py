@@ -75,8 +75,8 @@ def _version(top: str) -> str:
 
 
 @functools.lru_cache(maxsize=1)
-def _distributions(places: tuple[tuple[str, float], ...]) -> Mapping[str, list[str]]:
-    """Return which distributions have which packages, for these folders as they are; that takes a while."""
+def _distributions(_folders: tuple[tuple[str, float], ...]) -> Mapping[str, list[str]]:
+    """Return which distributions have which packages, for these folders as they are: it takes a while."""
     from importlib import metadata
 
     return metadata.packages_distributions()
@@ -84,7 +84,7 @@ def _distributions(places: tuple[tuple[str, float], ...]) -> Mapping[str, list[s
 
 def _changed(path: str) -> float:
     with contextlib.suppress(OSError):
-        return os.stat(path).st_mtime
+        return Path(path).stat().st_mtime
     return 0.0
 
 

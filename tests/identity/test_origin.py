@@ -1,5 +1,6 @@
 """Code is the user's own, an installed package's, Python's or this library's, with the right version."""
 
+import os
 import sys
 from importlib import metadata
 from unittest import mock
@@ -45,3 +46,17 @@ def test_versions_in_packages_are_the_installed_versions(top):
     with mock.patch.dict(sys.modules):
         del sys.modules[top]
         assert origins._version.__wrapped__(top) == version
+
+
+def test_a_package_that_is_installed_meanwhile_has_a_version(tmp_path, monkeypatch):
+    """In a notebook, code of a package that was just installed would be encoded as the user's own."""
+    monkeypatch.syspath_prepend(tmp_path)
+    assert origins._version.__wrapped__("just_installed") == "?"
+    (tmp_path / "Just.Installed.Now-1.5.dist-info").mkdir()
+    for name, text in (
+        ("METADATA", "Name: just.installed.now\nVersion: 1.5\n"),
+        ("top_level.txt", "just_installed\n"),
+    ):
+        (tmp_path / "Just.Installed.Now-1.5.dist-info" / name).write_text(text)
+    os.utime(tmp_path, (1, 1))
+    assert origins._version.__wrapped__("just_installed") == "just.installed.now 1.5"
