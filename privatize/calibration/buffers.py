@@ -1,6 +1,7 @@
 """The memory of pairs: neighbours that are arrays reuse it, because getting and freeing it takes time."""
 
 import contextlib
+import ctypes
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ LARGE = 2**22
 # Before 2.4 numpy overlooks a reference if Python is 3.14 or newer (numpy's issue 30265).
 _COUNTS = sys.version_info < (3, 14) or np.lib.NumpyVersion(np.__version__) >= "2.4.0"
 _APART = 8  # pairs whose memory is reserved at once
+_trim: Any = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
 _Both = tuple[NDArray[Any], NDArray[Any]]
 
 
@@ -55,6 +57,12 @@ def _marks(data: NDArray[Any]) -> tuple[int, int]:
     return id(data), data.__array_interface__["data"][0]
 
 
+def _give_back() -> None:
+    """Return memory that is free to the system: the C library of Linux keeps blocks of up to 32 MB."""
+    if _trim is not None:
+        _trim(0)
+
+
 class Buffers:
     """Two arrays, which hold both neighbours of one pair after the other.
 
@@ -94,6 +102,7 @@ class Buffers:
             one[...] = first
             del first
             pair.records = None  # before the other one takes memory
+            _give_back()
             other[...] = one
             other[pair.position] = last[0]
             return one, other
@@ -143,10 +152,14 @@ class Buffers:
         It is reserved for all of them while the last pair's is in use. Systems provide memory only when
         something is written to it, so what is reserved takes none.
         """
+        large = bool(self._memory) and self._memory[0].nbytes >= LARGE
+        if large:  # else what is reserved could be blocks that were written to
+            _give_back()
         if not self._spare and self._memory:
-            like = self._memory[0]
-            self._spare = [self._unseen(like, 2) for _ in range(min(ahead, _APART))]
+            self._spare = [self._unseen(self._memory[0], 2) for _ in range(min(ahead, _APART))]
         self._memory = self._spare.pop() if self._spare else []
+        if large:
+            _give_back()
 
     def _unseen(self, like: NDArray[Any], count: int) -> list[NDArray[Any]]:
         """Return memory for so many datasets like one, with ids and addresses that no function has seen."""

@@ -178,7 +178,7 @@ def _slow(results: list[Result]) -> Iterator[str]:
         "`check_fit` has hundreds of blocks."
     )
     yield (
-        "- **Memory.** Two datasets are in memory if they are arrays of more than 32 MB, three if frames, up "
+        "- **Memory.** Two datasets are in memory if they are arrays of more than 4 MB, three if frames, up "
         "to five if smaller arrays: pairs are measured again in memory that the function has not seen."
     )
     yield (

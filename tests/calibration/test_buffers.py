@@ -1,13 +1,15 @@
 """The memory of neighbours, which pairs share until they are measured again."""
 
 import ctypes
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privatize.calibration.buffers import Buffers, Pair, is_buffered
+from privatize.calibration.buffers import Buffers, Pair, _trim, is_buffered
 from tests.cases import for_each
 
 
@@ -149,3 +151,35 @@ def test_memory_that_is_not_numpys_is_copied():
         pytest.skip("another layout of arrays than that of this version of numpy")
     one, _ = Buffers().use_up(Pair(drawn, 3), 50)
     assert one.tolist() == [*range(50)]
+
+
+PEAK = """
+import re
+from pathlib import Path
+
+import numpy as np
+
+from privatize import estimate_sensitivity, plan, samplers
+
+
+def peak():
+    return int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1])
+
+
+def estimate(n):
+    few, law = plan(m=5, bound="marginal"), samplers.uniform(0, 1)
+    estimate_sensitivity(np.mean, n=n, sampler=law, norm="l1", plan=few, seed=1, workers="inline")
+
+
+estimate(10)
+before = peak()
+estimate(2 * 10**6)
+print((peak() - before) * 1024 / (8 * 2 * 10**6))
+"""
+
+
+@pytest.mark.skipif(_trim is None, reason="the C library cannot give memory back to the system")
+def test_two_large_datasets_are_in_memory():
+    """Blocks of up to 32 MB, which the C library keeps when they are free, would be five datasets."""
+    found = subprocess.run([sys.executable, "-c", PEAK], capture_output=True, text=True, check=True)
+    assert 1 < float(found.stdout) < 2.5
