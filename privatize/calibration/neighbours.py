@@ -19,7 +19,7 @@ from privatize.data import records
 from privatize.data.schema import Schema
 from privatize.errors import NotReproducibleError, SettingsError
 from privatize.samplers import Sampler, draw
-from privatize.samplers.base import skip, traits_of
+from privatize.samplers.base import skip, skips, traits_of
 
 Heartbeat = Callable[[int], object]
 Stack = tuple[NDArray[Any], ...]  # datasets, or columns of them, with one more axis in front
@@ -47,7 +47,7 @@ class NeighbourSampler:
         The memory of neighbours that are arrays.
     schema, bytes, seconds
         What `check` has seen: the schema of a dataset, about how many bytes it takes, and how long it takes
-        to be drawn.
+        to pass over one, to get to the next.
 
     Examples
     --------
@@ -112,6 +112,10 @@ class NeighbourSampler:
         began = time.perf_counter()
         other = self.draw(streams.stream(self.seed, streams.RECORDS))
         self.seconds = time.perf_counter() - began  # the first draw may take longer, for imports
+        if skips(self.sampler) and not self.streamable:
+            rng, began = streams.stream(self.seed, streams.RECORDS), time.perf_counter()
+            skip(self.sampler, self.size + 1, rng)
+            self.seconds = time.perf_counter() - began
         self.schema = records.describe(one)
         if not records.equal(one, other):
             raise NotReproducibleError(f"""The sampler {self.sampler!r} drew different records from generators

@@ -235,12 +235,17 @@ def draw(sampler: Sampler, n: int, rng: np.random.Generator) -> Any:
     return drawn
 
 
-def skip(sampler: Any, n: int, rng: np.random.Generator) -> None:
-    """Use a generator as a draw of n records would, to get to what is drawn next.
+def skips(sampler: Any) -> bool:
+    """Tell whether a sampler can pass over records without making them.
 
-    Only our own samplers know how to do so without making the records: a derived class may differ.
+    Only our own samplers can: a derived class may draw something else.
     """
-    if type(sampler) in KINDS and hasattr(sampler, "skip"):
+    return type(sampler) in KINDS and hasattr(sampler, "skip")
+
+
+def skip(sampler: Any, n: int, rng: np.random.Generator) -> None:
+    """Use a generator as a draw of n records would, to get to what is drawn next."""
+    if skips(sampler):
         sampler.skip(n, rng)
     else:
         draw(sampler, n, rng)
