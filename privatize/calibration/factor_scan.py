@@ -240,12 +240,13 @@ class Scan:
 
         It goes no further in 9 of 10 scans.
         """
-        from scipy.stats import binom
+        from scipy.special import bdtrc  # scipy.stats takes longer to load than all of this
 
-        most = int(binom.ppf(1 - 1e-9, self.b, share))
+        beyond = bdtrc(np.arange(self.b), self.b, share)
+        likely = np.append(beyond[beyond > 1e-9], 0.0)
         found = np.zeros(len(FACTORS) + 1)
-        for count in range(most + 1):
-            found += binom.pmf(count, self.b, share) * self.probabilities([count] * len(FACTORS))
+        for count, probability in enumerate((-np.diff(likely, prepend=1.0)).tolist()):
+            found += probability * self.probabilities([count] * len(FACTORS))
         steps = int(np.searchsorted(np.cumsum(found), 0.9))
         return FACTORS[min(steps, len(FACTORS) - 1)]
 
