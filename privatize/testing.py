@@ -78,21 +78,28 @@ class _SeededBytes:
     # their copy of the context, so the object itself is switched off.
     def __init__(self, seed: int) -> None:
         self._generator, self._process = np.random.Generator(np.random.PCG64(seed)), os.getpid()
-        self._ready, self._at, self._lock = b"", 0, threading.Lock()
-        self.active = True
+        self._ready, self._at, self._lock = b"", 0, threading.RLock()
+        self.active, self._busy = True, False
 
     def __call__(self, size: int) -> bytes:
         if not self.active or os.getpid() != self._process:
             return os.urandom(size)
         # Many at once, because the generator takes long for a few. It makes four at a time.
         with self._lock:
-            start = self._at
-            self._at += -(-size // 4) * 4
-            if self._at > len(self._ready):
-                self._ready = self._ready[start:] + self._generator.bytes(self._at - len(self._ready) + 2**14)
-                self._at -= start
-                start = 0
-            return self._ready[start : start + size]
+            if self._busy:  # the handler of a signal draws in the middle of this
+                return os.urandom(size)
+            self._busy = True
+            try:
+                start = self._at
+                self._at += -(-size // 4) * 4
+                if self._at > len(self._ready):
+                    more = self._generator.bytes(self._at - len(self._ready) + 2**14)
+                    self._ready = self._ready[start:] + more
+                    self._at -= start
+                    start = 0
+                return self._ready[start : start + size]
+            finally:
+                self._busy = False
 
 
 @contextlib.contextmanager

@@ -153,3 +153,18 @@ def test_seeded_bytes_are_those_of_the_generator():
         seeded = discrete.source.get()
         for size in sizes:
             assert seeded(size) == expected.bytes(size)
+
+
+def test_a_signal_while_seeded_bytes_are_made():
+    """A handler that draws noise would wait for itself, forever."""
+    with pytest.warns(InsecureNoiseWarning), insecure_noise(3):
+        seeded = discrete.source.get()
+        inner = []
+
+        class Interrupting:
+            def bytes(self, size):
+                inner.append(seeded(8))  # as a signal's handler would, which runs between two steps
+                return bytes(size)
+
+        seeded._generator = Interrupting()
+        assert len(seeded(5)) == 5 and [len(each) for each in inner] == [8]

@@ -156,7 +156,8 @@ def _released(release: Callable[[], Vector], count: int, size: int, shown: "Unit
     """Return releases as rows of finite numbers: infinities and NaN are answers, too."""
     rows, together = [], max(1, _TOGETHER // max(1, size))
     for start in range(0, count, together):
-        made = [np.atleast_1d(release()) for _ in range(min(together, count - start))]
+        # Copies: a mechanism may return the same array each time.
+        made = [np.array(release(), ndmin=1) for _ in range(min(together, count - start))]
         rows.append(np.array(made, dtype=np.float64) if shown is None else shown.rows(made))
     return np.nan_to_num(np.concatenate(rows), nan=-1e150, posinf=1e150, neginf=-2e150)
 

@@ -13,7 +13,7 @@ import types
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -79,7 +79,7 @@ class Calibrator:
 
     def __init__(self) -> None:
         # By key, plan, floor and store: whoever names another store expects the estimate there, too.
-        self.memory: dict[tuple[str, Plan | float, float | None, Any], Sensitivity | ProvenBound] = {}
+        self.memory: dict[tuple[Identity, Plan | float, float | None, Any], Sensitivity | ProvenBound] = {}
         # By short names, which contain ids: the question keeps those objects alive. Without a guard
         # there is None: nothing is kept alive, and an object that gets the same id later has no guard either.
         self.guarded: dict[tuple[Any, ...], tuple[Question, Estimate] | tuple[None, None]] = {}
@@ -207,11 +207,12 @@ class Calibrator:
         guardable = short is not None and self._met_again(short, asked.call.function)
         changes = _guard(asked) if guardable else None
         facts = asked.facts()
-        key, seen = _key(asked, facts, changes, box)
+        identity, seen = _identified(asked, facts, changes, box)
+        key = identity.key
         if key is None:
             return self._keyless(asked, facts)
-        holds = functools.partial(_holds, facts, settings.version, key)
-        at = key, settings.plan or asked.bound, settings.min_sensitivity, settings.store
+        holds = functools.partial(_holds, facts, settings.version, identity)
+        at = identity, settings.plan or asked.bound, settings.min_sensitivity, settings.store
         charged = self._charged(asked, key)
         known = self.memory.get(at)
         if known is not None:
@@ -221,7 +222,7 @@ class Calibrator:
                     estimate = Estimate(known, charged, changes.same, changes if changes.simple else None)
                 put(self.guarded, short, (None, None) if changes is None else (asked, estimate))
             return estimate, True
-        known, store = self._remembered(asked, key)
+        known, store = self._remembered(asked, key, identity.orders)
         unchanged = holds()
         if unchanged:
             put(self.memory, at, known)
@@ -233,7 +234,7 @@ class Calibrator:
     def _keyless(self, asked: Question, facts: Any) -> tuple[Estimate, bool]:
         # There is no key, but a digest to compare, in which what cannot be encoded counts by its type.
         version = asked.settings.version or ""
-        holds = functools.partial(_holds, facts, version, identity_of(facts, version=version))
+        holds = functools.partial(_holds, facts, version, _identity(facts, version=version))
         found = self._unremembered(asked)
         asked.warn_fragile(found)
         return Estimate(found, None, holds), holds()
@@ -252,15 +253,17 @@ class Calibrator:
         # Every member has pairs of its own, unless the user has set their seed.
         return families.estimated(asked, each, lambda member: member.calibrate(_seed(asked.settings), None))
 
-    def _remembered(self, asked: Question, key: str) -> tuple[Sensitivity | ProvenBound, Store | None]:
+    def _remembered(
+        self, asked: Question, key: str, orders: frozenset[str]
+    ) -> tuple[Sensitivity | ProvenBound, Store | None]:
         """Return the estimate that is remembered under a key, or make it; and the store that has it now."""
         store = store_of(asked.settings)
         try:
-            return _completed(store, asked, key), store
+            return _completed(store, asked, key, orders), store
         except DatabaseError as error:
             warn(_UNAVAILABLE.format(store.url, error))
             store = open_store("memory")
-            return _completed(store, asked, key), store
+            return _completed(store, asked, key, orders), store
 
     def _charged(self, asked: Question, key: str) -> str:
         """Return the key that answers are charged under: gamma is charged once for each."""
@@ -305,25 +308,46 @@ def _guard(asked: Question) -> ChangeGuard | None:
     return model_guard(function, models) if models else guard(function, asked.template.libraries)
 
 
-def _key(
+class Identity(NamedTuple):
+    """What identifies everything that an estimate depends on.
+
+    Attributes
+    ----------
+    key : str or None
+        The fingerprint, which is the same in every process; None if there is none.
+    orders : frozenset of str
+        The orders of sets, where they may be others in another process.
+    """
+
+    key: str | None
+    orders: frozenset[str]
+
+
+def _identity(facts: list[Any], version: str | None) -> Identity:
+    orders: set[str] = set()
+    return Identity(identity_of(facts, version=version, orders=orders), frozenset(orders))
+
+
+def _identified(
     asked: Question, facts: list[Any], changes: ChangeGuard | None, box: Box | None
-) -> tuple[str | None, bool]:
-    """Return the key of an estimate, if it has one, and whether the guard saw the same values as the key."""
+) -> tuple[Identity, bool]:
+    """Return what identifies an estimate, and whether the guard saw the same values."""
     # A frame of its own: frames that calibrate must hold neither the data nor all that a function can reach.
     read: dict[tuple[int, str], Any] | None = None if changes is None else {}
     # A promise for all pairs allows no error that depends on values, before anybody has paid.
     copies, name = asked.settings.plan is not None, asked.definition.name
     private = None if box is None else Private(box.passed, copies=copies)
+    orders: set[str] = set()
     try:
-        key = token(facts, name, version=asked.settings.version, private=private, read=read)
+        key = token(facts, name, version=asked.settings.version, private=private, read=read, orders=orders)
     except PrivateReachable as error:
         raise errors.DataError(REACHABLE.format(name, error)) from None
-    return key, changes is None or read is None or changes.saw(read)
+    return Identity(key, frozenset(orders)), changes is None or read is None or changes.saw(read)
 
 
-def _holds(facts: list[Any], version: str | None, digest: str | None) -> bool:
+def _holds(facts: list[Any], version: str | None, identity: Identity) -> bool:
     """Tell whether everything that an estimate depends on is unchanged."""
-    return identity_of(facts, version=version) == digest
+    return _identity(facts, version) == identity
 
 
 # --- the store --------------------------------------------------------------------------------
@@ -384,7 +408,7 @@ def _opened(store: Store, asked: Question, key: str) -> Entry:
     return store.open(key, seed=_seed(settings), label=asked.definition.name, n=asked.n, facts=about)
 
 
-def _completed_family(store: Store, asked: Question, key: str) -> Sensitivity:
+def _completed_family(store: Store, asked: Question, key: str, orders: frozenset[str]) -> Sensitivity:
     """Read the estimate of every member from what is remembered, and evaluate what is missing."""
     entry, coins, write = _opened(store, asked, key), families.shared_coins(asked), _Writer(store)
     shape = None if entry.weights is None else Shape.of(entry.weights)
@@ -397,7 +421,8 @@ def _completed_family(store: Store, asked: Question, key: str) -> Sensitivity:
     write(store.describe, key, entry.seed, members=keys)  # they are forgotten together
     known = dict(zip(map(id, each), keys, strict=True))
     try:
-        found = families.estimated(asked, each, lambda member: _measured(store, member, known[id(member)]))
+        measured = functools.partial(_measured, store, orders=orders)
+        found = families.estimated(asked, each, lambda member: measured(member, known[id(member)]))
     except errors.CalibrationError as error:  # for `privatize store`: the next call reads the members again
         plan = repr((asked.settings.plan, asked.settings.min_sensitivity))
         write(store.fail, key, entry.seed, plan, error.plain().facts())
@@ -407,15 +432,19 @@ def _completed_family(store: Store, asked: Question, key: str) -> Sensitivity:
     return found
 
 
-def _completed(store: Store, asked: Question, key: str) -> Sensitivity | ProvenBound:
+def _completed(store: Store, asked: Question, key: str, orders: frozenset[str]) -> Sensitivity | ProvenBound:
     """Read the estimate from what is remembered, and evaluate what is missing."""
     if families.is_family(asked):
-        return _completed_family(store, asked, key)
-    return _tried(store, asked, key) if asked.settings.plan is None else _measured(store, asked, key)
+        return _completed_family(store, asked, key, orders)
+    return _tried(store, asked, key) if asked.settings.plan is None else _measured(store, asked, key, orders)
 
 
-def _measured(store: Store, asked: Question, key: str) -> Sensitivity:
-    """Read a sampled estimate for one P from what is remembered, and evaluate what is missing."""
+def _measured(store: Store, asked: Question, key: str, orders: frozenset[str]) -> Sensitivity:
+    """Read a sampled estimate for one P from what is remembered, and evaluate what is missing.
+
+    If the function may depend on the orders of sets, some pairs are measured again, once in each process:
+    others may have measured them with sets in other orders.
+    """
     settings, plan, name = asked.settings, asked.settings.plan, asked.definition.name
     entry = _opened(store, asked, key)
     if plan is None:
@@ -433,6 +462,8 @@ def _measured(store: Store, asked: Question, key: str) -> Sensitivity:
             m=plan.m,
             bound=plan.bound,
         )
+    here = key, entry.seed, orders
+    entry.elsewhere = bool(orders) and here not in store.measured_here
     write = _Writer(store)
     entry.save = functools.partial(write, store.save, key, entry.seed)
     entry.note = functools.partial(write, store.look, key)
@@ -445,6 +476,7 @@ def _measured(store: Store, asked: Question, key: str) -> Sensitivity:
         shared = isinstance(error, errors.NotReproducibleError | errors.PairError)
         write(store.fail, key, entry.seed, "*" if shared else mine, error.plain().facts())
         raise
+    store.measured_here.add(here)
     if entry.checked < plan.m:
         took = round(time.perf_counter() - start, 3)
         facts = {"checked": plan.m, "failed": found.failed, "seconds": took, "norm": found.norm}

@@ -70,12 +70,14 @@ class DeclaredCalibrator(Calibrator):
     def _unremembered(self, asked: Question) -> Sensitivity | ProvenBound:
         raise self._changed(asked)
 
-    def _remembered(self, asked: Question, key: str) -> tuple[Sensitivity | ProvenBound, Store | None]:
+    def _remembered(
+        self, asked: Question, key: str, orders: frozenset[str]
+    ) -> tuple[Sensitivity | ProvenBound, Store | None]:
         known = self._declared.get(key)
         if known is None:
             raise self._changed(asked)
         if known.sensitivity is None:
-            return super()._remembered(asked, key)
+            return super()._remembered(asked, key, orders)
         return known.sensitivity, None
 
     def _charged(self, asked: Question, key: str) -> str:

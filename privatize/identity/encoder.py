@@ -83,6 +83,8 @@ class Met:
         State that counts only if code has one of the names in it: these names, and what reads the state.
     opaque : set of str
         Classes of the budgets, ledgers, catalogues and sealed data.
+    orders : set of str
+        The orders of sets, where they may be others in another process.
     """
 
     modules: dict[int, types.ModuleType] = field(default_factory=dict)
@@ -97,6 +99,7 @@ class Met:
     scopes: dict[int, dict[str, Any]] = field(default_factory=dict)
     later: set[tuple[frozenset[str], Callable[[], str]]] = field(default_factory=set)
     opaque: set[str] = field(default_factory=set)
+    orders: set[str] = field(default_factory=set)
 
     def merge(self, other: "Met") -> None:
         """Add what another walk has met."""

@@ -4,7 +4,8 @@ A fingerprint is the SHA-256 of a canonical encoding, with types, of everything 
 function computes. It is the same in every process, for every hash seed, and on every machine with the same
 versions. It differs whenever anything changes that is encoded. The user's own functions, classes and modules
 are encoded by content, recursively; installed code by name and version; values by content. What cannot be
-encoded raises `Unencodable`. Then nothing is remembered, because a stale estimate would cost privacy.
+encoded raises `Unencodable`. Then nothing is remembered, because a stale estimate would cost privacy. The
+order of a set of strings differs between processes. It is not encoded, but noted: see `orders`.
 
 Not encoded are: installed code that was patched where the user's code does not name it, state inside compiled
 code, settings of most libraries, environment variables with computed names, files, databases, the network,
@@ -51,7 +52,12 @@ def _encode(encoder: Encoder, value: Any) -> str:
 
 
 def fingerprint(
-    value: Any, *, version: str | None = None, private: Private | None = None, read: Read | None = None
+    value: Any,
+    *,
+    version: str | None = None,
+    private: Private | None = None,
+    read: Read | None = None,
+    orders: set[str] | None = None,
 ) -> str:
     """Return the identity of a value: 64 hexadecimal digits.
 
@@ -65,6 +71,9 @@ def fingerprint(
         Data that must not be reachable from the value.
     read : dict, optional
         Is filled with the value in every place that was read, by the id of its owner and its name.
+    orders : set of str, optional
+        Is filled with the orders of sets, where they may be others in another process. Two values with the
+        same fingerprint and other orders are the same only if nothing depends on the orders.
 
     Raises
     ------
@@ -79,7 +88,11 @@ def fingerprint(
     >>> fingerprint(scaled(1)) == fingerprint(scaled(1)) != fingerprint(scaled(2))
     True
     """
-    return _encode(Encoder(version, private, read=read), value)
+    encoder = Encoder(version, private, read=read)
+    found = _encode(encoder, value)
+    if orders is not None:
+        orders |= encoder.met.orders
+    return found
 
 
 class Reach(NamedTuple):
@@ -150,12 +163,12 @@ def token(value: Any, label: str, *, private: Private | None = None, **options: 
     return None
 
 
-def identity_of(value: Any, *, version: str | None = None, private: Private | None = None) -> str | None:
+def identity_of(value: Any, **options: Any) -> str | None:
     """Return the fingerprint of a value, or None if it has no content that could be compared.
 
     Raise `PrivateReachable` if private data is met; ``version=""`` goes on after what cannot be compared.
     """
-    return attempt(value, version=version, private=private)[0]
+    return attempt(value, **options)[0]
 
 
 def attempt(value: Any, **options: Any) -> tuple[str | None, str]:

@@ -113,6 +113,8 @@ def _description(encoder: Encoder, value: types.FunctionType) -> None:
 def _names(encoder: Encoder, value: types.FunctionType, code: bytecode.Code) -> None:
     """Encode what the names in a function's code stand for."""
     met, scope, attributes = encoder.met, value.__globals__, set(code.attributes)
+    if code.uses_order:
+        met.orders.add("of sets in the code")
     met.attributes |= attributes
     met.lookups |= bytecode.LOOKUPS & attributes
     met.lookups.update(each.split("'")[1] for each in attributes if each.startswith("anything by "))

@@ -1,5 +1,6 @@
 """Encode numbers, strings, containers and arrays."""
 
+import hashlib
 import marshal
 from collections.abc import Collection
 from typing import Any
@@ -11,6 +12,7 @@ from privatize.identity.completion import complete
 from privatize.identity.copies import FEW
 from privatize.identity.encoder import Encoder, encodes
 from privatize.identity.graph import ATOMS
+from privatize.identity.orders import is_fixed
 
 _FLAGS = words("flags writeable setflags __array_interface__")
 
@@ -71,31 +73,38 @@ def _meets_nothing(item: Any) -> bool:
     return type(item) in ATOMS and not (type(item) is str and "@" in item)
 
 
-@encodes(set, frozenset)
-def unordered(encoder: Encoder, value: Collection[Any]) -> None:
-    """Encode a set, or a list whose order does not count."""
+def unordered(encoder: Encoder, value: Collection[Any]) -> list[str]:
+    """Encode a collection whose order does not count; return the digests of its items in its order."""
     encoder.compare(value)
-    atoms = [item for item in value if _meets_nothing(item)]
-    digests = []
-    if atoms:  # what completes one such walk completes all of them
-        inner = _walk_inside(encoder)
-        complete(inner)
-        ending = inner.parts
-        for item in atoms:
+    digests, shared, ending = [], None, []
+    for item in value:
+        if not _meets_nothing(item):
+            inner = _walk_inside(encoder)
+            inner.encode(item)
+            complete(inner)
+            encoder.met.merge(inner.met)
+        else:
+            if shared is None:  # what completes one such walk completes all of them
+                shared = _walk_inside(encoder)
+                complete(shared)
+                ending = shared.parts
+            inner = shared
             inner.parts = []
             inner.encode(item)
             inner.parts += ending
-            digests.append(inner.digest())
-    for item in (item for item in value if not _meets_nothing(item)):
-        inner = _walk_inside(encoder)
-        inner.encode(item)
-        complete(inner)
         digests.append(inner.digest())
-        encoder.met.merge(inner.met)
     encoder.text(type(value).__name__)
     encoder.text("".join(sorted(digests)))
-    if all(type(item) in (int, float) for item in value):  # their order is the same in every process
+    return digests
+
+
+@encodes(set, frozenset)
+def _set(encoder: Encoder, value: Collection[Any]) -> None:
+    digests = unordered(encoder, value)
+    if all(map(is_fixed, value)):  # their order is the same in every process
         sequence(encoder, tuple(value))
+    elif len(digests) > 1:
+        encoder.met.orders.add(hashlib.sha256("".join(digests).encode()).hexdigest())
 
 
 @encodes(np.ndarray)

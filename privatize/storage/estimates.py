@@ -104,6 +104,11 @@ class Store:
     shown : str, optional
         Its name in messages, if not its URL: a copy has the name of its original.
 
+    Attributes
+    ----------
+    measured_here : set
+        Keys and seeds of what this process has measured, or measured again, and the orders of sets meanwhile.
+
     Examples
     --------
     >>> store = Store("memory")
@@ -117,6 +122,7 @@ class Store:
         self.database = Database(url, _TABLES)
         self.url = without_password(self.database.url) if shown is None else shown
         self._looks: dict[str, list[Plan]] = {}
+        self.measured_here: set[tuple[str, int, frozenset[str]]] = set()
 
     def open(self, key: str, *, seed: int, label: str, n: int, facts: dict[str, Any]) -> Entry:
         """Return what is remembered under a key, or start an entry with this seed."""

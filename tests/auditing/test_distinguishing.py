@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from privatize import Exponential, audit, privatize, samplers
+from privatize import Exponential, Laplace, audit, privatize, samplers
+from privatize.auditing.distinguishing import Units, tell_apart
 from privatize.errors import SettingsError
 from tests.auditing.audited import distinguish, private, quick
 
@@ -92,3 +93,19 @@ def test_one_response_is_not_an_answer_without_noise():
         min_sensitivity=0.1,
     )(lambda x: np.array([x.mean()]))
     assert audit(f, 20, pairs=50, releases=200, seed=1, workers="inline").holds
+
+
+def test_a_mechanism_that_returns_one_array_again_and_again():
+    """All releases would seem to be the last one, so a private mechanism would be refuted."""
+    out, discrete = np.empty(1), np.array([False])
+
+    def release(v):
+        out[:] = Laplace().release(v, sensitivity=1.0, epsilon=1.0, delta=0.0, whole=discrete)
+        return out
+
+    a, b = np.zeros(1), np.ones(1)
+    for shown in (None, Units.of(1.0, a, b)):
+        told = tell_apart(
+            release, a, b, gap=1.0, epsilon=1.0, delta=0.0, releases=500, alpha=1e-9, shown=shown
+        )
+        assert told.holds and told.shape

@@ -170,23 +170,23 @@ def _slow(results: list[Result]) -> Iterator[str]:
         return "—" if each is None else cells(each)[1]
 
     yield (
-        "- **New workers** must load libraries: scikit-learn takes a second, once. With "
+        "- **New workers** must load libraries. Importing scikit-learn alone takes "
+        f"{ours('the R package', f'{SVM}, two workers, importing scikit-learn alone')}, once. With "
         "`workers=None`, pairs are evaluated meanwhile."
     )
     yield (
-        f"- **Blocks.** Each has a process of its own, {ours('blocks', NUMPY_BLOCK)}, mostly for the fork. "
-        "`check_fit` has hundreds of blocks."
+        f"- **Blocks.** Each of them, hundreds in `check_fit`, has a process of its own, which takes "
+        f"{ours('blocks', NUMPY_BLOCK)}, mostly for the fork."
     )
     yield (
-        "- **Memory.** Two datasets are in memory if they are arrays of more than 4 MB, three if frames, up "
-        "to five if smaller arrays: pairs are measured again in memory that the function has not seen."
+        "- **Memory.** Two datasets are in memory if they are arrays of more than 4 MB, three if they are "
+        "frames, up to five if they are smaller."
     )
     yield (
         "- **Budgets.** A charge is on disk before the data is touched, which takes "
         f"{ours('budget', 'reserve, SQLite, 100,000 charges')} with SQLite and "
         f"{ours('budget', 'reserve, PostgreSQL, 100,000 charges')} with PostgreSQL."
     )
-    yield "- **Answers.** diffprivlib knows a mean's sensitivity; we check data and function at every call."
 
 
 def _disturbed(run: dict[str, Any]) -> str:

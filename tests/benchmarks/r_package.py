@@ -123,7 +123,10 @@ def run(quick: bool) -> list[Result]:
 
 COLD = """
 import time
+import numpy
+start = time.perf_counter()
 import sklearn.svm  # as a program does that uses it; workers are new, and have not loaded it
+loading = time.perf_counter() - start
 from tests.benchmarks.r_package import machine_calibrated, machine_loop
 start = time.perf_counter()
 machine_calibrated({some}, workers={workers})
@@ -133,7 +136,7 @@ machine_calibrated({some}, workers={workers})
 warm = time.perf_counter() - start
 start = time.perf_counter()
 machine_loop({some})
-print(cold, warm, time.perf_counter() - start)
+print(cold, warm, time.perf_counter() - start, loading)
 """
 
 
@@ -159,15 +162,17 @@ def support_vectors(m: int, rounds: int) -> list[Result]:
     found = []
     for which, workers in (("two workers", 2), ("workers=None", None)):
         rows = [fresh(COLD.format(some=m, workers=workers)) for _ in range(rounds)]
-        cold, warm, bare = medians([[each * scale for each in row] for row in rows])
+        cold, warm, bare, loading = medians([[each * scale for each in row] for row in rows])
         note = f"R: {SECONDS['machine']:g} s" + (f"; measured with m={m} and scaled" if m < 1500 else "")
         facts = {"against": "the bare loop on one core", "theirs": bare, "note": note}
         found += [
             result(GROUP, f"{name}, {which}, started first", cold, "s", **facts, most=0.7),
             result(GROUP, f"{name}, {which}, warm", warm, "s", **facts, most=0.58),
+            result(GROUP, f"{name}, {which}, importing scikit-learn alone", loading / scale, "s",
+                   against=facts["against"], theirs=bare),
         ]
         if m == 1500:
-            cold, _, bare = fresh(COLD.format(some=6000, workers=workers))
+            cold, _, bare, _ = fresh(COLD.format(some=6000, workers=workers))
             longer = name.replace("1,500", "6,000")
             found.append(
                 result(GROUP, f"{longer}, {which}, started first", cold, "s", against=facts["against"],

@@ -3,6 +3,8 @@
 import copy
 import os
 import pickle
+import subprocess
+import sys
 import threading
 import warnings
 
@@ -19,10 +21,12 @@ from privatize import (
 from privatize.errors import (
     InfiniteSensitivityError,
     NotRememberedWarning,
+    NotReproducibleError,
     ZeroSensitivityError,
 )
 from privatize.function import calibrator
 from tests.function.privatized import PROMISE, UNIT, Scaler, counted, importable
+from tests.identity.test_orders import two_orders
 
 
 class TestMemory:
@@ -204,3 +208,82 @@ def test_failed_calibration_is_remembered():
             f(np.ones(10) / 2)
         messages.add(str(caught.value))
     assert len(messages) == 1 and len(raw.notes.list) == 12  # four of a pilot
+
+
+HASHES = """
+import sys
+import numpy as np
+from privatize import estimate_sensitivity, privatize, samplers
+
+COEFFICIENTS, RUNS = {"age": 1.0, "income": 10.0}, []
+COLUMNS = {"age", "income"}
+
+def first(x):
+    column, *others = COLUMNS
+    return COEFFICIENTS[column] * x.sum()
+
+def sum_of_all(x):
+    return sum(COEFFICIENTS[column] * x.sum() for column in sorted(COLUMNS))
+
+function = {"first": first, "sum_of_all": sum_of_all}[sys.argv[2]]
+options = dict(epsilon=1, gamma=0.2, sampler=samplers.uniform(0, 1), store=sys.argv[1])
+try:
+    print(privatize(**options)(function).estimate(50).value)
+except Exception as error:
+    print(type(error).__name__)
+"""
+
+
+class TestOrdersOfSets:
+    """The order of a set of strings is another one in the next process."""
+
+    def seeds(self):
+        """Return two hash seeds under which a set has other orders."""
+        script, found = "print(*{'age', 'income'})", {}
+        for seed in range(50):
+            environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
+            done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True)
+            found[done.stdout] = seed
+            if len(found) == 2:
+                return list(found.values())
+        raise AssertionError("50 hash seeds gave one order.")
+
+    def in_two_processes(self, path, name):
+        found = []
+        for seed in self.seeds():
+            environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
+            command = [sys.executable, "-c", HASHES, str(path), name]
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+            found.append(done.stdout.strip())
+        return found
+
+    def test_another_process(self, tmp_path):
+        """The noise would be for another column, ten times too small."""
+        first, second = self.in_two_processes(tmp_path / "store.db", "first")
+        assert float(first) > 0 and second == "NotReproducibleError"
+
+    def test_a_function_that_sorts(self, tmp_path):
+        """What does not depend on the order is remembered for all processes."""
+        first, second = self.in_two_processes(tmp_path / "store.db", "sum_of_all")
+        assert float(first) == float(second) > 0
+
+    def test_this_process(self):
+        """A set with the same strings may have another order here, too."""
+        one, other = two_orders()
+        factors = dict(zip(one, (1.0, 10.0), strict=True))
+
+        def made(names):
+            return privatize(**PROMISE)(lambda x: factors[next(iter(names))] * float(x.mean()))
+
+        assert made(one).estimate(30).value > 0
+        with pytest.raises(NotReproducibleError):
+            made(other).estimate(30)
+
+    def test_measured_again_once(self):
+        """Each function object, and each call, would cost evaluations."""
+        names = {"a", "b"}
+        raw = counted(lambda x: float(len(names) * x.mean()))
+        privatize(**PROMISE)(raw).estimate(30)
+        runs = len(raw.notes.list)
+        privatize(**PROMISE)(raw).estimate(30)
+        assert len(raw.notes.list) == runs
