@@ -48,7 +48,7 @@ class Gauge:
         outputs = tuple(found.structure.rebuild(np.zeros(found.structure.size)) for _, found in pairs)
         coins = tuple(found.coin_seed for _, found in pairs)
         size = sum(found.structure.size for _, found in pairs)
-        return functools.partial(_both, raw, outputs, coins, self.cut.size), Array("<f8", [2 * size])
+        return _Both(raw, outputs, coins, self.cut.size), Array("<f8", [2 * size])
 
     @property
     def version(self) -> str | None:
@@ -71,7 +71,7 @@ class Gauge:
             *self._packed(),
             data,
             self.cut.number,
-            coin_seed=self.found[0].coin_seed,
+            coin_seed=None,  # each function has its own
             context=functools.partial(JointGuard, [each.worker_context() for each in self.asked]),
             version=self.version,
             seconds=2 * sum(limits) if len(limits) == len(self.asked) else None,
@@ -85,14 +85,32 @@ class Gauge:
         return [int(each) for each in beyond.sum(axis=1)]
 
 
-def _both(raw: Sequence[Any], outputs: Sequence[Any], coins: Sequence[int], size: int, data: Any) -> Vector:
-    """Return the outputs of functions on a block's first records, and on those with one of them replaced."""
-    position, rows = secrets.randbelow(size), []
-    for function, output, seed in zip(raw, outputs, coins, strict=True):
-        structure = describe(output)
-        with rng_guard(seed) as rng:
-            for neighbour in records.pair(data, position, size):  # copies of their own for each function
-                rng.reseed()
-                # Flattened at once: functions return buffers that they use again.
-                rows.append(np.array(structure.flatten(function(neighbour))))
-    return np.concatenate(rows)
+@dataclass(frozen=True, eq=False)
+class _Both:
+    """The functions of a block: each is evaluated on its first records, and on those with one replaced."""
+
+    raw: Sequence[Callable[[Any], Any]]
+    outputs: Sequence[Any]  # public ones: their structures have classes, and those alone would have none
+    coins: Sequence[int]
+    size: int
+
+    def __post_init__(self) -> None:
+        # Once for all blocks: it would be done again in the process of each.
+        vars(self)["structures"] = tuple(map(describe, self.outputs))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "structures"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.__post_init__()
+
+    def __call__(self, data: Any) -> Vector:
+        position, rows = secrets.randbelow(self.size), []
+        for function, structure, seed in zip(self.raw, vars(self)["structures"], self.coins, strict=True):
+            with rng_guard(seed) as rng:
+                for neighbour in records.pair(data, position, self.size):  # copies of their own for each
+                    rng.reseed()
+                    # Flattened at once: functions return buffers that they use again.
+                    rows.append(np.array(structure.flatten(function(neighbour))))
+        return np.concatenate(rows)

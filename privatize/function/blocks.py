@@ -63,7 +63,7 @@ def run_blocks(
     data: Any,
     b: int,
     *,
-    coin_seed: int,
+    coin_seed: int | None,
     context: Context = contextlib.nullcontext,
     version: str | None = None,
     seconds: float | None = None,
@@ -81,8 +81,8 @@ def run_blocks(
         The private records.
     b : int
         The number of blocks, chosen without the data's values.
-    coin_seed : int
-        The public seed of the global generators.
+    coin_seed : int or None
+        The public seed of the global generators; None if the function sets it itself.
     context : callable
         Makes a context in which each block is evaluated.
     version : str, optional
@@ -139,7 +139,7 @@ def _packed(
     function: Callable[[Any], Any],
     structure: Structure,
     data: Any,
-    coin_seed: int,
+    coin_seed: int | None,
     context: Context,
     version: str | None,
 ) -> tuple["_Job", Package]:
@@ -172,7 +172,7 @@ class _Job:
 
     function: Callable[[Any], Any]
     example: Any  # a public output: its structure has classes, which a structure does not take along
-    coin_seed: int
+    coin_seed: int | None  # None if the function sets it itself
     context: Context
     classes: tuple[type, ...]  # the user's own, in the records
     empty: Any  # a dataset without records: it imports, with the function, what blocks need
@@ -200,16 +200,22 @@ class _Job:
         self.structure = describe(self.example)
         warnings.simplefilter("ignore")  # as in every private run
         threads.limit([])  # once for all: changing it in a child may start threads there
-        with rng_guard(self.coin_seed) as rng, rng_guard(self.coin_seed):  # functions may have one inside
+        seed = self.coin_seed or 0
+        with rng_guard(seed) as rng, rng_guard(seed):  # functions may have one inside
             rng.reseed()
 
     def answer(self, block: bytes) -> bytes:
         """Evaluate the function on a block, and return its numbers as bytes, or raise anything."""
         data = _Unpickler(io.BytesIO(block), self.classes).load()
-        with self.context(), rng_guard(self.coin_seed) as rng:
+        with self.context():
+            return np.asarray(self._evaluated(data), dtype=np.float64).tobytes()
+
+    def _evaluated(self, data: Any) -> Vector:
+        if self.coin_seed is None:
+            return self.structure.flatten(self.function(data))
+        with rng_guard(self.coin_seed) as rng:
             rng.reseed()
-            found = self.structure.flatten(self.function(data))
-        return np.asarray(found, dtype=np.float64).tobytes()
+            return self.structure.flatten(self.function(data))
 
 
 class _Pickler(pickle.Pickler):

@@ -168,8 +168,14 @@ def support_vectors(m: int, rounds: int) -> list[Result]:
         found += [
             result(GROUP, f"{name}, {which}, started first", cold, "s", **facts, most=0.7),
             result(GROUP, f"{name}, {which}, warm", warm, "s", **facts, most=0.58),
-            result(GROUP, f"{name}, {which}, importing scikit-learn alone", loading / scale, "s",
-                   against=facts["against"], theirs=bare),
+            result(
+                GROUP,
+                f"{name}, {which}, importing scikit-learn alone",
+                loading / scale,
+                "s",
+                against=facts["against"],
+                theirs=bare,
+            ),
         ]
         if m == 1500:
             cold, _, bare, _ = fresh(COLD.format(some=6000, workers=workers))
