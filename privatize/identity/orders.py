@@ -53,7 +53,8 @@ def _makes_set(found: list[dis.Instruction], at: int) -> bool:
         return not all(map(is_fixed, this.argval)) and following != "CONTAINS_OP"
     if this.opname == "BUILD_SET":
         items = found[max(0, at - (this.arg or 0)) : at]
-        return not all(each.opcode in dis.hasconst and is_fixed(each.argval) for each in items)
+        loaded = (each.opcode in dis.hasconst or each.opname == "LOAD_SMALL_INT" for each in items)
+        return not (all(loaded) and all(is_fixed(each.argval) for each in items))
     if this.opname == "SET_UPDATE":  # with a constant, which was looked at by itself
         return not isinstance(found[at - 1].argval, frozenset)
     return this.opname == "SET_ADD"
