@@ -119,7 +119,7 @@ class Buffers:
         memory, shape, dtype = self._memory, first.shape, first.dtype
         if len(memory) == count:
             for each in memory:  # a function may have changed its shape, or forbidden to write to it
-                if each.shape != shape or each.dtype is not dtype or not each.flags.carray:
+                if each.shape != shape or each.dtype != dtype or not each.flags.carray:
                     break
             else:
                 return memory

@@ -3,26 +3,36 @@
 import functools
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from privatize.calibration import streams
 from privatize.calibration.factor_scan import FACTORS, Cut
 from privatize.calibration.global_rng import rng_guard
+from privatize.calibration.neighbours import NeighbourSampler
 from privatize.calibration.norms import Norm, Vector
 from privatize.calibration.order_statistic import times
 from privatize.calibration.sensitivity import Sensitivity
+from privatize.calibration.user_warnings import collected_warnings
 from privatize.data import records
-from privatize.function.blocks import check_blocks, run_blocks
+from privatize.errors import NotReproducibleError
+from privatize.function.advice import ELSEWHERE
+from privatize.function.blocks import run_blocks, run_public_blocks
 from privatize.function.joint_question import JointGuard
 from privatize.function.question import Question
 from privatize.mechanisms.weighted import weighted
 from privatize.outputs.describe import describe
 from privatize.outputs.structure import Array
+from privatize.samplers.families import members_of
+
+TRIALS = 8
+"""Public datasets on which functions are compared with themselves in the processes of blocks."""
+_ORDER = "the order of a set of strings follows from the hashes of strings"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Gauge:
     """The functions of a block, and what their gaps are compared with. All of it is public.
 
@@ -39,6 +49,18 @@ class Gauge:
     asked: tuple[Question, ...]
     found: tuple[Sensitivity, ...]
     cut: Cut
+    _hash: float | None = field(default=None, init=False)  # of a string, in the processes that were tried
+
+    def __post_init__(self) -> None:
+        ends = np.cumsum([2 * each.structure.size for each in self.found]).tolist()
+        # Of each function, the places of its first and of its second output in a row.
+        self._places = [
+            (
+                slice(end - 2 * each.structure.size, end - each.structure.size),
+                slice(end - each.structure.size, end),
+            )
+            for each, end in zip(self.found, ends, strict=True)
+        ]
 
     def _packed(self) -> tuple[Callable[[Any], Vector], Array]:
         """Return the function of a block, and the structure of what it returns."""
@@ -48,17 +70,41 @@ class Gauge:
         outputs = tuple(found.structure.rebuild(np.zeros(found.structure.size)) for _, found in pairs)
         coins = tuple(found.coin_seed for _, found in pairs)
         size = sum(found.structure.size for _, found in pairs)
-        return _Both(raw, outputs, coins, self.cut.size), Array("<f8", [2 * size])
+        return _Both(raw, outputs, coins, self.cut.size), Array("<f8", [2 * size + 1])
 
-    @property
-    def version(self) -> str | None:
-        """What attests functions that cannot be compared between processes."""
+    def _options(self) -> dict[str, Any]:
+        """Return how blocks are evaluated."""
+        limits = [each.settings.timeout for each in self.asked if each.settings.timeout is not None]
         given = [each.settings.version for each in self.asked]
-        return " ".join(each for each in given if each is not None) if any(given) else None
+        return {
+            "context": functools.partial(JointGuard, [each.worker_context() for each in self.asked]),
+            "version": " ".join(each for each in given if each is not None) if any(given) else None,
+            "seconds": 2 * sum(limits) if len(limits) == len(self.asked) else None,
+        }
 
-    def check(self, drawn: Any) -> None:
-        """Refuse functions that cannot be sent to the processes of blocks, before anybody pays."""
-        check_blocks(*self._packed(), drawn, version=self.version)
+    def check(self) -> None:
+        """Refuse functions that compute something else in the processes of blocks, before anybody pays.
+
+        They are evaluated there and here, on a few public datasets. They may depend on the order of a set of
+        strings, which is another one there, or on files and processes, which are out of reach there.
+        """
+        sampler, size = members_of(self.asked[0].settings.sampler)[0], self.cut.size
+        seed = streams.derived_seed(self.found[0].seed, streams.CHECK, 0)
+        pairs = NeighbourSampler(sampler, size, seed, self.asked[0].schema)
+        datasets = [pairs.pair_at(at).records for at in range(TRIALS)]
+        rows = run_public_blocks(*self._packed(), datasets, **self._options())
+        worked: Any = np.isfinite(rows).all(axis=1)
+        for asked, found, (at, _) in zip(self.asked, self.found, self._places, strict=True):
+            here = [_first_output(asked, found, data, size) for data in datasets]
+            known = [
+                (a, b) for a, b, ok in zip(rows[:, at], here, worked, strict=True) if ok and b is not None
+            ]
+            norm = Norm(weighted(asked.settings.mechanism, found.shape).norm)
+            same = all(norm.gap(a, b) <= norm.slack(a, b) for a, b in known)
+            if not same or (not known and any(each is not None for each in here)):
+                what = "fails" if same else "gives other answers for identical public data"
+                raise NotReproducibleError(ELSEWHERE.format(name=asked.definition.name, what=what))
+        self._hash = rows[worked, -1].tolist()[0] if worked.any() else None
 
     def counts(self, data: Any) -> list[int]:
         """Cut private data into blocks, and return how many of them are beyond each factor.
@@ -66,23 +112,31 @@ class Gauge:
         A block is beyond a factor if the gap of any function is larger than so many times P's estimate. One
         that fails is beyond all of them.
         """
-        limits = [each.settings.timeout for each in self.asked if each.settings.timeout is not None]
-        rows = run_blocks(
-            *self._packed(),
-            data,
-            self.cut.number,
-            coin_seed=None,  # each function has its own
-            context=functools.partial(JointGuard, [each.worker_context() for each in self.asked]),
-            version=self.version,
-            seconds=2 * sum(limits) if len(limits) == len(self.asked) else None,
-        )
-        beyond, at = np.zeros((len(FACTORS), len(rows)), dtype=bool), 0
-        for asked, found in zip(self.asked, self.found, strict=True):
-            d, norm = found.structure.size, Norm(weighted(asked.settings.mechanism, found.shape).norm)
-            gaps = norm.gaps(rows[:, at : at + d] - rows[:, at + d : at + 2 * d])  # of failures: infinity
+        # Each function has a public seed of its own.
+        rows = run_blocks(*self._packed(), data, self.cut.number, coin_seed=None, **self._options())
+        if self._hash is not None:  # processes with other orders of sets were not tried
+            rows[rows[:, -1] != self._hash] = np.nan
+        beyond = np.zeros((len(FACTORS), len(rows)), dtype=bool)
+        for asked, found, (one, other) in zip(self.asked, self.found, self._places, strict=True):
+            norm = Norm(weighted(asked.settings.mechanism, found.shape).norm)
+            gaps = norm.gaps(rows[:, one] - rows[:, other])  # of failures: infinity
             beyond |= np.array([gaps > times(found.value, factor) for factor in FACTORS])
-            at += 2 * d
         return [int(each) for each in beyond.sum(axis=1)]
+
+
+def _first_output(asked: Question, found: Sensitivity, data: Any, size: int) -> Vector | None:
+    """Return the output on the first records, in this process; None if it fails."""
+    function = asked.converted(found.coin_seed)
+    with rng_guard(found.coin_seed) as rng, collected_warnings(set()):
+        rng.reseed()
+        try:
+            value = asked.guard().run(function, records.pair(data, 0, size)[0])
+            numbers = np.array(found.structure.flatten(value))
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # sys.exit() as well
+            return None
+    return numbers if np.isfinite(numbers).all() else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,4 +167,4 @@ class _Both:
                     rng.reseed()
                     # Flattened at once: functions return buffers that they use again.
                     rows.append(np.array(structure.flatten(function(neighbour))))
-        return np.concatenate(rows)
+        return np.concatenate([*rows, [float(hash(_ORDER) >> 12)]])

@@ -11,7 +11,7 @@ import math
 import os
 import pickle
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -106,19 +106,50 @@ def run_blocks(
         If the function cannot be sent to another process.
     """
     job, package = _packed(function, structure, data, coin_seed, context, version)
-    rows = np.full((b, structure.size), np.nan)
     positions = cut(records.count(data), b)
+
+    def content(number: int) -> bytes:
+        return job.pack(data, positions[number])
+
+    return _rows(package, content, b, structure.size, seconds, memory)
+
+
+def run_public_blocks(
+    function: Callable[[Any], Any],
+    structure: Structure,
+    datasets: Sequence[Any],
+    *,
+    context: Context,
+    version: str | None,
+    seconds: float | None,
+) -> Vector:
+    """Evaluate a function, which sets the generators itself, on public datasets as on blocks; return rows."""
+    job, package = _packed(function, structure, datasets[0], None, context, version)
+
+    def content(number: int) -> bytes:
+        data = datasets[number]
+        return job.pack(data, np.arange(records.count(data)))
+
+    return _rows(package, content, len(datasets), structure.size, seconds, None)
+
+
+def _rows(
+    package: Package,
+    content: Callable[[int], bytes],
+    b: int,
+    d: int,
+    seconds: float | None,
+    memory: int | None,
+) -> Vector:
+    """Evaluate b blocks, and return a row of d numbers for each."""
+    rows = np.full((b, d), np.nan)
     lanes = min(cores() + 1, b)  # one more, because a core has nothing to do while a block begins or ends
     limits = Limits(
         math.ceil(SECONDS if seconds is None else seconds),
         (machine_memory() or 2**40) // (2 * lanes) if memory is None else memory,
     )
-
-    def content(number: int) -> bytes:
-        return job.pack(data, positions[number])
-
     contents = ((number, content(number)) for number in range(b))
-    size = 1 + 8 * structure.size
+    size = 1 + 8 * d
     with contextlib.closing(evaluate(package, contents, content, size, limits, lanes)) as answers:
         for number, answer in answers:
             found = np.frombuffer(answer) if answer else rows[number]

@@ -463,7 +463,7 @@ def _measured(store: Store, asked: Question, key: str, orders: frozenset[str]) -
             bound=plan.bound,
         )
     here = key, entry.seed, orders
-    entry.elsewhere = bool(orders) and here not in store.measured_here
+    entry.elsewhere = bool(orders) and not store.measured_here(here, entry.gaps[: plan.m])
     write = _Writer(store)
     entry.save = functools.partial(write, store.save, key, entry.seed)
     entry.note = functools.partial(write, store.look, key)
@@ -476,7 +476,7 @@ def _measured(store: Store, asked: Question, key: str, orders: frozenset[str]) -
         shared = isinstance(error, errors.NotReproducibleError | errors.PairError)
         write(store.fail, key, entry.seed, "*" if shared else mine, error.plain().facts())
         raise
-    store.measured_here.add(here)
+    store.note_measured(here, found.gaps)
     if entry.checked < plan.m:
         took = round(time.perf_counter() - start, 3)
         facts = {"checked": plan.m, "failed": found.failed, "seconds": took, "norm": found.norm}

@@ -279,13 +279,17 @@ class State:
             shares = {entry.label: share for entry, share in zip(draft.sampled, made, strict=True)}
         keys = {each["label"]: each["digest"] for each in decided["members"]}
         charged = found.key.partition(":")[0]
-        if keys != {entry.label: entry.key for entry in draft.entries}:
+        now = {entry.label: entry.identified() for entry in draft.entries}
+        if keys != {label: key for label, (key, _) in now.items()}:
             raise CalibrationError(f"""What the questions of {self.name!r} depend on changed while they were
                 calibrated. Call calibrate() again, and change nothing meanwhile.""")
         schema = next((entry.question.schema for entry in draft.entries if entry.question), None)
         for member in self.members.values():
             inquiry = member.inquiry
-            known = {keys[each.label]: Known(each.label, shares.get(each.label)) for each in inquiry.choices}
+            known = {
+                keys[label]: Known(label, shares.get(label), now[label][1])
+                for label in (each.label for each in inquiry.choices)
+            }
             inquiry.calibrator.declare(known, charged, schema)
 
     def answer(self, inquiry: Inquiry, box: Box, *, entire: bool) -> Any:

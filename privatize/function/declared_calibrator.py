@@ -26,10 +26,13 @@ class Known:
         Its name.
     sensitivity : Sensitivity or None
         Its share of the joint estimate; None if it has a bound for all pairs.
+    orders : frozenset of str
+        The orders of sets when it was calibrated: see `Identity`.
     """
 
     label: str
     sensitivity: Sensitivity | None
+    orders: frozenset[str]
 
 
 class DeclaredCalibrator(Calibrator):
@@ -78,6 +81,8 @@ class DeclaredCalibrator(Calibrator):
             raise self._changed(asked)
         if known.sensitivity is None:
             return super()._remembered(asked, key, orders)
+        if known.orders != orders:
+            raise self._changed(asked)
         return known.sensitivity, None
 
     def _charged(self, asked: Question, key: str) -> str:

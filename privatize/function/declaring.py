@@ -61,13 +61,18 @@ class Entry:
     @property
     def key(self) -> str:
         """A fingerprint of everything that it depends on; what has none is refused."""
-        found, what = attempt(self.depends_on(), version=self.inquiry.settings.version)
+        return self.identified()[0]
+
+    def identified(self) -> tuple[str, frozenset[str]]:
+        """Return its key, and the orders of sets in this process, on which it may depend, too."""
+        orders: set[str] = set()
+        found, what = attempt(self.depends_on(), version=self.inquiry.settings.version, orders=orders)
         if found is None:
             raise SettingsError(f"""{self.label} cannot be declared: it depends on {what}, whose content
                 cannot be compared, so nobody could tell later whether it is still the same. Keep open files,
                 connections, generators and the like out of its arguments, closure and globals, or describe
                 them: add(..., version="1").""")
-        return found
+        return found, frozenset(orders)
 
     def facts(self) -> dict[str, Any]:
         """Return what is declared of it, as JSON."""

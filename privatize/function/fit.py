@@ -205,7 +205,7 @@ class Check:
         except CalibrationError as error:
             error.args = (f"In datasets of {cut.size} people from P, the size of a block: {error}",)
             raise
-        gauge.check(template.records())
+        gauge.check()
         return gauge
 
 

@@ -12,9 +12,12 @@ from typing import Any
 
 from privatize.identity.bytecode import AT, LOOKUPS, way_by
 from privatize.identity.graph import NOTHING, parts_of, scope_of
+from privatize.identity.orders import MAKERS
 from privatize.identity.reachable import Private
 
 Read = dict[tuple[int, str], tuple[Any, Any]]
+IN_CODE = "of sets that code makes"
+"""An order that is known for the code alone."""
 _WALKED = frozenset({"vars", "__dict__"})
 
 
@@ -113,6 +116,8 @@ class Met:
     def look_up(self, name: str, owner: str | None) -> None:
         """Take note of functions such as ``getattr`` that were reached under another name, or as a value."""
         if owner == "python":
+            if name in MAKERS:
+                self.orders.add(IN_CODE)
             if name in LOOKUPS:
                 self.lookups.add(name)
             if way := way_by(name):

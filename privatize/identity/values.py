@@ -101,9 +101,10 @@ def unordered(encoder: Encoder, value: Collection[Any]) -> list[str]:
 @encodes(set, frozenset)
 def _set(encoder: Encoder, value: Collection[Any]) -> None:
     digests = unordered(encoder, value)
-    if all(map(is_fixed, value)):  # their order is the same in every process
+    fixed = all(map(is_fixed, value))
+    if fixed:  # their order is the same in every process
         sequence(encoder, tuple(value))
-    elif len(digests) > 1:
+    if not fixed or type(value) is set:  # which may grow
         encoder.met.orders.add(hashlib.sha256("".join(digests).encode()).hexdigest())
 
 

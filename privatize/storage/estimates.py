@@ -104,11 +104,6 @@ class Store:
     shown : str, optional
         Its name in messages, if not its URL: a copy has the name of its original.
 
-    Attributes
-    ----------
-    measured_here : set
-        Keys and seeds of what this process has measured, or measured again, and the orders of sets meanwhile.
-
     Examples
     --------
     >>> store = Store("memory")
@@ -122,7 +117,18 @@ class Store:
         self.database = Database(url, _TABLES)
         self.url = without_password(self.database.url) if shown is None else shown
         self._looks: dict[str, list[Plan]] = {}
-        self.measured_here: set[tuple[str, int, frozenset[str]]] = set()
+        # By key, seed and the orders of sets: gaps that this process has measured, or has checked.
+        self._measured: dict[tuple[str, int, frozenset[str]], NDArray[np.float64]] = {}
+
+    def note_measured(self, which: tuple[str, int, frozenset[str]], gaps: NDArray[np.float64]) -> None:
+        """Note that these are gaps that this process has measured, or has checked by measuring some again."""
+        if which[2]:  # else nobody will ask
+            self._measured[which] = gaps
+
+    def measured_here(self, which: tuple[str, int, frozenset[str]], gaps: NDArray[np.float64]) -> bool:
+        """Tell whether these gaps, as far as there are any, were noted: others may have come since."""
+        known, have = self._measured.get(which, gaps[:0])[: len(gaps)], ~np.isnan(gaps)
+        return len(known) == len(gaps) and bool((gaps == known)[have].all())
 
     def open(self, key: str, *, seed: int, label: str, n: int, facts: dict[str, Any]) -> Entry:
         """Return what is remembered under a key, or start an entry with this seed."""

@@ -73,7 +73,6 @@ QUESTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "n=10,000,000": ("memory", "plain, n=10,000,000, m=20"),
         "m=10,000,000, `additive`": ("memory", "additive, n=1,000, m=10,000,000"),
         "65 columns, pandas": ("drawing", "table of 65 columns, pandas, n=1,000, per number"),
-        "65 columns, arrays": ("drawing", "table of 65 columns, dict, n=1,000, per number"),
     },
 }
 PAGE_TEXT = """\
@@ -93,8 +92,8 @@ over ours.
 {kind} run of {date} ({minutes:.0f} minutes, {cores} cores, {system})
 are in `tests/benchmarks/results.json`. {busy}The two times of a ratio were measured in turn, so ratios carry
 over to other machines. The *bare loop* draws n + 1 records, evaluates, replaces one record,
-and evaluates again, for frames with `pd.DataFrame` and `iloc`, so a ratio may be below 1. R is diffpriv
-0.4.2.9000, on two such cores.
+and evaluates again, for frames with `pd.DataFrame` and `iloc`, so a ratio may be below 1.
+R is diffpriv 0.4.2.9000.
 
 ## Where it is slow, and why
 

@@ -33,22 +33,33 @@ def test_both_neighbours(n, dtype, data):
         assert one.base is None and other.base is None and one.flags.owndata
 
 
-def test_pairs_share_memory():
+KINDS = ["f8", ">f8", "M8[s]", "U10"]  # numpy makes a new object for each but the first
+
+
+@for_each("kind", KINDS)
+def test_pairs_share_memory(kind):
     """Getting and freeing memory for every pair takes longer than copying the records."""
     buffers = Buffers()
-    first = addresses(buffers.pair(np.zeros(51), 3, 50))
-    assert addresses(buffers.pair(np.ones(51), 3, 50)) == first
+    first = addresses(buffers.pair(np.zeros(51, dtype=kind), 3, 50))
+    assert addresses(buffers.pair(np.ones(51, dtype=np.dtype(kind)), 3, 50)) == first
+
+
+def test_pairs_of_another_form_have_other_memory():
+    """Records would be cut off, or cast."""
+    buffers = Buffers()
+    buffers.pair(np.zeros(51), 3, 50)
     assert buffers.pair(np.ones(21), 3, 20)[0].shape == (20,)
     assert buffers.pair(np.ones(21, dtype="i4"), 3, 20)[0].dtype == "i4"
 
 
-def test_pairs_that_are_measured_again_have_memory_of_their_own():
+@for_each("kind", KINDS)
+def test_pairs_that_are_measured_again_have_memory_of_their_own(kind):
     """Two of them in the same memory could have the same answer from a cache, and would seem to agree."""
-    buffers, drawn = Buffers(), np.arange(51.0)
+    buffers, drawn = Buffers(), np.arange(51).astype(kind)
     seen = addresses(buffers.pair(drawn, 3, 50))
     for left in range(4, 0, -1):
         buffers.move(left)
-        found = addresses(buffers.pair(drawn, 3, 50))
+        found = addresses(buffers.pair(drawn.astype(np.dtype(kind)), 3, 50))
         for part in range(2):
             assert not {each[part] for each in found} & {each[part] for each in seen}
         seen |= found

@@ -2,6 +2,7 @@
 
 import os
 import random
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import pytest
 
 from privatize import Exponential, Laplace, privatize, samplers
 from privatize.calibration.factor_scan import FACTORS, Cut
-from privatize.errors import ExecutionError
+from privatize.errors import ExecutionError, NotReproducibleError
 from privatize.function.asking import questions
 from privatize.function.block_gaps import Gauge
 from tests.cases import for_each
@@ -218,7 +219,51 @@ def test_what_cannot_be_sent_is_refused_before_anybody_pays():
     """Everything would be charged, and every block would fail."""
     stuck = (each for each in "a generator cannot be sent")
     with pytest.raises(ExecutionError, match="Each block is evaluated"):
-        gauge(lambda x: mean(x) + 0 * bool(stuck)).check(scaled(n=2))
+        gauge(lambda x: mean(x) + 0 * bool(stuck)).check()
+
+
+def by_hash(x):
+    return mean(x) * (1 + hash("a string") % 2**20 / 2**20)
+
+
+def writing(x):
+    Path("seen").write_text("")
+    return mean(x)
+
+
+@for_each(("function", "problem"), [(by_hash, "gives other answers"), (writing, "fails in the processes")])
+def test_what_computes_something_else_there_is_refused_before_anybody_pays(
+    function, problem, tmp_path, monkeypatch
+):
+    """Gaps of something else would be compared, and P would be said to hold, or the epsilon would be lost.
+
+    The hash of a string is the same in both processes with a probability of one in a million, unless somebody
+    has set the hash seed.
+    """
+    monkeypatch.chdir(tmp_path)
+    if function is by_hash and os.environ.get("PYTHONHASHSEED", "random") != "random":
+        pytest.skip("PYTHONHASHSEED is set, so that hashes are the same everywhere")
+    with pytest.raises(NotReproducibleError, match=problem) as caught:
+        gauge(function).check()
+    assert function.__name__ in str(caught.value)
+
+
+def test_processes_with_other_hashes_than_those_that_were_tried():
+    """The fork server may have been replaced meanwhile, and a function may compute something else there."""
+    made = gauge(mean)
+    made.check()
+    assert made.counts(scaled())[-1] == 0
+    made._hash += 1
+    assert made.counts(scaled())[-1] == B
+
+
+def test_a_function_that_fails_on_some_public_data_can_be_checked():
+    """Failures that P has as well say nothing about the processes of blocks."""
+
+    def picky(x):
+        return mean(x) if x[0] > 0.05 else [1.0][1]
+
+    gauge(picky, min_sensitivity=0.1, bound="marginal").check()
 
 
 def categories_of(d):

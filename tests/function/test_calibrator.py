@@ -279,6 +279,21 @@ class TestOrdersOfSets:
         with pytest.raises(NotReproducibleError):
             made(other).estimate(30)
 
+    def test_gaps_that_came_later(self):
+        """What was measured here says nothing about gaps that another process has stored since then."""
+        one, other = two_orders()
+        factors = dict(zip(one, (1000.0, 1.0), strict=True))
+
+        def made(names, gamma):
+            options = PROMISE | {"gamma": gamma, "seed": 5}
+            return privatize(**options)(lambda x: factors[next(iter(names))] * float(x.mean()))
+
+        assert made(one, 0.5).estimate(30).value > 1
+        made(other, 0.2).forget()
+        assert made(other, 0.2).estimate(30).value < 1
+        with pytest.raises(NotReproducibleError):
+            made(one, 0.2).estimate(30)
+
     def test_measured_again_once(self):
         """Each function object, and each call, would cost evaluations."""
         names = {"a", "b"}

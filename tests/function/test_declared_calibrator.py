@@ -6,6 +6,7 @@ import pytest
 from privatize import Blocks
 from privatize.errors import SettingsError
 from tests.function.catalogued import ONES, budget, catalogue, declared, sealed
+from tests.identity.test_orders import two_orders
 
 FACTOR = 1.0
 
@@ -41,6 +42,27 @@ def test_a_change_after_the_declaration_is_refused(monkeypatch):
     assert own.spent.epsilon == spent
     monkeypatch.setitem(globals(), "FACTOR", 1.0)
     made.scaled(epsilon=0.1)
+
+
+NAMES = {"a", "b"}
+
+
+def by_order(x):
+    """Return a multiple of the mean that depends on the order of a set."""
+    return x.mean() * len(next(iter(NAMES)))
+
+
+def test_a_set_in_another_order_is_a_change(monkeypatch):
+    """Equal sets have one fingerprint, and the function would compute something else with the same noise."""
+    one, other = two_orders()
+    monkeypatch.setitem(globals(), "NAMES", one)
+    made = catalogue()
+    made.add(by_order)
+    made.calibrate()
+    assert isinstance(made.by_order(epsilon=0.1), float)
+    monkeypatch.setitem(globals(), "NAMES", other)
+    with pytest.raises(SettingsError, match="Put it back as it was"):
+        made.by_order(epsilon=0.1)
 
 
 def test_a_warm_call_takes_no_fingerprint(monkeypatch):

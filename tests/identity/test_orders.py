@@ -1,7 +1,10 @@
 """Functions that depend on the order of a set compute something else in other processes."""
 
+import collections
 import dis
 import fractions
+import operator
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 import numpy as np
@@ -11,6 +14,20 @@ from privatize.identity.encoder import Encoder
 from privatize.identity.fingerprint import fingerprint
 from privatize.identity.orders import is_fixed, uses_order
 from tests.cases import for_each
+
+NOTHING, ONE, OTHER = frozenset(), frozenset({"a"}), frozenset({"b"})
+ALIAS, HASHED, OF_STRINGS, BY_NAME = set, hash, str.__hash__, collections.defaultdict(set)
+
+
+@dataclass
+class Words:
+    """An object that gets a set of its own."""
+
+    words: list = field(default_factory=set)
+
+
+class Names(set):
+    """A set under another name."""
 
 
 def orders_of(value):
@@ -45,7 +62,8 @@ def test_sets_of_strings():
     one, other = two_orders()
     (first, orders), (second, others) = orders_of(one), orders_of(other)
     assert first == second and len(orders) == len(others) == 1 and orders != others
-    assert not orders_of({"a"})[1] and not orders_of({1, 2})[1]
+    assert orders_of({"a"})[1] and orders_of({1, 2})[1]  # which may grow
+    assert not orders_of(frozenset([1, 2]))[1]
     assert orders_of([{"deep": (frozenset(one), 3)}])[1]
 
 
@@ -72,12 +90,30 @@ DEPEND = [
     lambda x: "a".__hash__(),
     lambda x, y: list(x.keys() & y.keys()),
     lambda x: (lambda: set(x))(),
+    lambda x: {1, 2}.pop(),
+    lambda x, y: [{x if y else 1, 2}],
+    lambda x: sorted(x, key=id),
+    lambda x: NOTHING.union(x),
+    lambda x: getattr(NOTHING, "union")(x),  # noqa: B009 - as users may write it
+    lambda x, y: x.keys().__or__(y),
+    lambda x, y: operator.or_(x.keys(), y.keys()),
+]
+# Only what they refer to shows it.
+NAMED = [
+    lambda x: next(iter(ONE | OTHER)),
+    lambda x: ALIAS(x),
+    lambda x: HASHED(x),
+    lambda x: OF_STRINGS(x),
+    lambda x: BY_NAME[x].add("a"),
+    lambda x: Words().words.add("a"),
+    lambda x: Names(x),
 ]
 INDEPENDENT = [
     lambda x: x in {"a", "b"},
     lambda x: x not in {"a", "b", None},
     lambda x: [x[at] for at in {1, 2, 3}],
-    lambda x: {1, 2}.pop(),
+    lambda x, y: x in {y, "a"},
+    lambda x: x["id"].sum() + x["set"].mean(),
     lambda x: {**x, "a": 1},
     lambda x: x.keys(),
     lambda x, y: (x - y) & 1,
@@ -88,6 +124,13 @@ INDEPENDENT = [
 def test_code_that_may_depend_on_an_order(function):
     """If it went unnoticed, an estimate of another process would be taken for its own."""
     assert code_of(function.__code__).uses_order
+    assert orders_of(function)[1]
+
+
+@for_each("function", NAMED)
+def test_code_that_refers_to_what_makes_sets(function):
+    """A set has another order elsewhere, whatever it is called, and although it was empty before."""
+    assert not code_of(function.__code__).uses_order
     assert orders_of(function)[1]
 
 

@@ -192,6 +192,19 @@ def stored_pairs(path):
     return sum(entry["pairs"] for entry in Store(path).entries()) if path.exists() else 0
 
 
+def test_what_was_measured_here():
+    """Gaps of another process would be taken for gaps that were checked in this one."""
+    store, which = Store("memory"), ("key", 1, frozenset({"an order"}))
+    gaps = np.array([1.0, np.inf, 3.0])
+    assert store.measured_here(which, gaps[:0]) and not store.measured_here(which, gaps)
+    store.note_measured(which, gaps)
+    assert store.measured_here(which, gaps) and store.measured_here(which, gaps[:2])
+    assert store.measured_here(which, np.array([1.0, np.nan]))
+    assert not store.measured_here(which, np.array([1.0, np.inf, 3.0, 4.0]))
+    assert not store.measured_here(which, np.array([1.0, 2.0]))
+    assert not store.measured_here(("key", 2, which[2]), gaps)
+
+
 class TestDisasters:
     @pytest.mark.slow
     def test_a_killed_process_leaves_its_gaps(self, path):
