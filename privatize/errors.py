@@ -164,7 +164,15 @@ class ZeroSensitivityError(CalibrationError):
 
 
 class NotReproducibleError(CalibrationError):
-    """The function or the sampler gives different results for identical input."""
+    """The function or the sampler gives different results for identical input.
+
+    Attributes
+    ----------
+    remembered : bool
+        Whether the other result was that of another process.
+    """
+
+    remembered: bool = False
 
 
 class BoundError(CalibrationError):

@@ -79,6 +79,24 @@ def of_all_blocks(gaps: Vector, block: int, rng: np.random.Generator, most: int)
 # -- what is compared --
 
 
+def check_remembered(evaluator: Evaluator, gaps: Vector) -> None:
+    """Measure the pair with the largest gap again, which another process has measured.
+
+    A function may compute something else in each process, because it depends on the order of a set of
+    strings, on the hash or the address of something, or on the machine: nothing that a fingerprint shows.
+    """
+    if isinstance(evaluator, SummedEvaluator):
+        check_sums(evaluator, gaps, exact=False)
+    elif not evaluator.trusted:  # whose gaps are compared with plain evaluation afterwards
+        chosen = set(largest(gaps, 1))
+        with rng_guard(evaluator.s0) as guard, collected_warnings(evaluator.warned):
+            for index, a, b, gap in _again(evaluator, chosen, guard, lambda _: NotReproducibleError(DRIFTS)):
+                before = float(gaps[index])
+                if not is_close(gap, before, evaluator.norm.slack(a, b)):
+                    raise NotReproducibleError(DRIFTS)
+                evaluator.rounding_noise = max(evaluator.rounding_noise, abs(gap - before))
+
+
 def check_drift(evaluator: Evaluator, gaps: Vector, *, exact: bool, elsewhere: bool) -> None:
     """Measure the first pair, the last one, and that with the largest gap again, to find drifting functions.
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from privatize.calibration import capacity
-from privatize.calibration.checks import check_drift, check_each, check_sums
+from privatize.calibration.checks import check_drift, check_each, check_remembered, check_sums
 from privatize.calibration.evaluators.base import ANSWERS, MOST_NUMBERS, Evaluator, answer
 from privatize.calibration.evaluators.joint import JointEvaluator
 from privatize.calibration.evaluators.summed import SummedEvaluator
@@ -20,7 +21,7 @@ from privatize.calibration.spread import Spread
 from privatize.calibration.stress import Tried
 from privatize.calibration.user_warnings import show
 from privatize.display.figures import ended
-from privatize.errors import ExecutionError, InfiniteSensitivityError, PlanError
+from privatize.errors import ExecutionError, InfiniteSensitivityError, NotReproducibleError, PlanError
 from privatize.execution.choose import executor
 from privatize.execution.job import Cause, Refused, Span, SpanResult
 from privatize.execution.progress import bar
@@ -35,6 +36,12 @@ _MOST_PAIRS = 10**8  # whose gaps take 800 MB
 _FEW = 8  # answers that show how far they are spread
 _MOST_CHARACTERS = 500  # of a cause that are stored
 # What to do about a failure, by the kind of its cause.
+REMEMBERED = (
+    "The estimate of {name}() for n={n} was measured by another process, and here the function gives other "
+    "answers for identical data. The order of a set of strings differs between processes (use sorted(...)), "
+    "and so do hashes, ids, environment variables and machines. Keep that out of it. If it is right here, "
+    "{name}.forget({n}) measures again, and store=None remembers nothing for other processes."
+)
 REMEDIES = {
     "timed_out": "Raise timeout= (it counts for both neighbours of a pair together), then call forget().",
     "killed": "Is there enough memory for all workers? Use fewer workers=, then call forget().",
@@ -143,7 +150,7 @@ class Memory:
     tried : Tried or None
         The gaps of the stress test.
     elsewhere : bool
-        Whether the gaps may be from a process that has other orders of sets.
+        Whether another process may have measured the gaps.
     """
 
     gaps: Vector = field(default_factory=lambda: np.zeros(0), repr=False)
@@ -159,14 +166,6 @@ class Memory:
     cause: str = ""
     tried: Tried | None = None
     elsewhere: bool = False
-
-    def unchecked(self, known: int) -> bool:
-        """Tell whether so many known gaps must be checked here.
-
-        They may be from another process, which ended before it had checked them, or in which the function
-        computes something else, because it depends on the order of a set.
-        """
-        return known > 0 and (self.elsewhere or self.checked < known)
 
 
 class Run:
@@ -216,22 +215,17 @@ class Run:
 
     def gaps(self, collector: Collector) -> Vector:
         """Return all m gaps, in index order; evaluate only those that are not known."""
-        m, gaps, evaluator, memory = self.plan.m, self.known, self.evaluator, self.memory
-        if memory is not None:
-            evaluator.learn(memory.structure)
-            if memory.structure is not None or not np.isfinite(memory.gaps).any():
-                gaps[: len(memory.gaps)] = memory.gaps[:m]
-            self.failed = int(np.isinf(gaps).sum())
-            self._refuse_early()
-        if self.order is not None:  # the pilot has seen it, and has checked that the function repeats itself
-            evaluator.learn(self.order)
+        m, gaps, evaluator = self.plan.m, self.known, self.evaluator
+        checked, elsewhere = self._recall()
         spans = _missing_spans(gaps)
         left = sum(stop - start for start, stop in spans)
-        unchecked = memory is not None and memory.unchecked(m - left)
-        if left or unchecked:
+        unchecked, remembered = checked < m - left, elsewhere and left < m
+        if left or unchecked or remembered:
             evaluator.pairs.check(self.drawn)
+        if remembered:
+            self._check_remembered(collector.label)
         if not left:
-            if unchecked:
+            if unchecked:  # the other process was stopped before it had checked them
                 self.check_again(exact=False, elsewhere=True)
             return gaps
         _log.debug("%s: %d of %d pairs to evaluate, n=%d", collector.label, left, m, evaluator.pairs.n)
@@ -246,6 +240,27 @@ class Run:
         _log.debug("%s: done in %.3g s, %d failed", collector.label, time.monotonic() - began, self.failed)
         self.check_again(exact=exact and left == m, elsewhere=elsewhere or unchecked)
         return gaps
+
+    def _recall(self) -> tuple[float, bool]:
+        """Take what is remembered; tell how many gaps were checked, and whether another process has them."""
+        memory = self.memory
+        if memory is not None:
+            self.evaluator.learn(memory.structure)
+            if memory.structure is not None or not np.isfinite(memory.gaps).any():
+                self.known[: len(memory.gaps)] = memory.gaps[: self.plan.m]
+            self.failed = int(np.isinf(self.known).sum())
+            self._refuse_early()
+        if self.order is not None:  # the pilot has seen it, and has checked that the function repeats itself
+            self.evaluator.learn(self.order)
+        return (math.inf, False) if memory is None else (memory.checked, memory.elsewhere)
+
+    def _check_remembered(self, name: str) -> None:
+        """Refuse gaps of another process if the function computes something else in this one."""
+        try:
+            check_remembered(self.evaluator, self.known)
+        except NotReproducibleError:
+            text = REMEMBERED.format(name=name, n=self.evaluator.pairs.n)
+            raise NotReproducibleError(text, remembered=True) from None
 
     def check_again(self, *, exact: bool, elsewhere: bool) -> None:
         """Evaluate some pairs again; `pair=` and `batch=` are checked later, when the estimate is known."""

@@ -40,9 +40,10 @@ BEYOND = (
     "too, or use mechanism=Blocks(low, high), which needs no P."
 )
 ELSEWHERE = (
-    "{name}() {what} in the processes in which a check evaluates blocks of people, so that nothing would be "
-    "checked. Nothing was spent. Does it depend on the order of a set of strings, which is another one there "
-    "(use sorted(...)), on files that it writes, or on programs that it starts? Keep that out of it."
+    "{}() {} in the processes in which a check evaluates blocks of people, so that nothing would be checked. "
+    "Nothing was spent. Does it depend on the order of a set of strings, which is another one there (use "
+    "sorted(...)), on files that it writes, or on threads or programs that it starts (use n_jobs=1)? Keep "
+    "that out of it."
 )
 UNFIT = (
     f"{{name}}() returned, on the private data, something that is not finite or not of the structure that "

@@ -442,8 +442,8 @@ def _completed(store: Store, asked: Question, key: str, orders: frozenset[str]) 
 def _measured(store: Store, asked: Question, key: str, orders: frozenset[str]) -> Sensitivity:
     """Read a sampled estimate for one P from what is remembered, and evaluate what is missing.
 
-    If the function may depend on the orders of sets, some pairs are measured again, once in each process:
-    others may have measured them with sets in other orders.
+    If another process has measured it, one pair is measured again: the function may compute something else
+    here, for example because the order of a set of strings is another one.
     """
     settings, plan, name = asked.settings, asked.settings.plan, asked.definition.name
     entry = _opened(store, asked, key)
@@ -463,7 +463,7 @@ def _measured(store: Store, asked: Question, key: str, orders: frozenset[str]) -
             bound=plan.bound,
         )
     here = key, entry.seed, orders
-    entry.elsewhere = bool(orders) and not store.measured_here(here, entry.gaps[: plan.m])
+    entry.elsewhere = not store.measured_here(here, entry.gaps[: plan.m])
     write = _Writer(store)
     entry.save = functools.partial(write, store.save, key, entry.seed)
     entry.note = functools.partial(write, store.look, key)
@@ -474,7 +474,8 @@ def _measured(store: Store, asked: Question, key: str, orders: frozenset[str]) -
     except errors.CalibrationError as error:
         # A failure is remembered, too: trying again must not be a way to a luckier estimate.
         shared = isinstance(error, errors.NotReproducibleError | errors.PairError)
-        write(store.fail, key, entry.seed, "*" if shared else mine, error.plain().facts())
+        if not getattr(error, "remembered", False):  # else other processes are right to use it
+            write(store.fail, key, entry.seed, "*" if shared else mine, error.plain().facts())
         raise
     store.note_measured(here, found.gaps)
     if entry.checked < plan.m:

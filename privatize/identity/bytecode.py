@@ -7,8 +7,6 @@ import types
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from privatize.identity.orders import uses_order
-
 Instructions = list[dis.Instruction]
 
 
@@ -30,8 +28,6 @@ class Code(NamedTuple):
         The names and attributes that are assigned to, or could be by a string, as in ``setattr``.
     sets_attributes : bool
         Whether attributes of any object are assigned to.
-    uses_order : bool
-        Whether something may depend on the order of a set.
     """
 
     names: tuple[str, ...]
@@ -40,7 +36,6 @@ class Code(NamedTuple):
     chains: tuple[tuple[str, tuple[str, ...]], ...]
     stores: frozenset[str]
     sets_attributes: bool
-    uses_order: bool
 
 
 def words(text: str) -> frozenset[str]:
@@ -113,17 +108,12 @@ def code_of(code: types.CodeType) -> Code:
         _merged(set(_imports(found)), inner, "imports"),
         _merged(set(_chains(found)), inner, "chains"),
         frozenset(_merged(stores, inner, "stores")),
-        _any(sets, inner, "sets_attributes"),
-        _any(uses_order(_effective(found)), inner, "uses_order"),
+        sets or any(each.sets_attributes for each in inner),
     )
 
 
 def _merged(own: set[Any], inner: list[Code], field: str) -> tuple[Any, ...]:
     return tuple(sorted(own.union(*(getattr(each, field) for each in inner))))
-
-
-def _any(own: bool, inner: list[Code], field: str) -> bool:
-    return own or any(getattr(each, field) for each in inner)
 
 
 _WORDS = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")

@@ -10,7 +10,7 @@ from privatize.display.signatures import signature_of
 from privatize.identity.accessors import is_own
 from privatize.identity.bytecode import words, words_in_annotations
 from privatize.identity.compiled import binary
-from privatize.identity.encoder import IN_CODE, Encoder, Unencodable, encodes
+from privatize.identity.encoder import Encoder, Unencodable, encodes
 from privatize.identity.graph import COMPUTED, annotations_of
 from privatize.identity.library import LIBRARY, spelled
 from privatize.identity.origin import attribute_of, is_compiled, is_named, is_static, module_of, owner_of
@@ -54,8 +54,6 @@ def _installed(encoder: Encoder, value: type, owner: str) -> None:
             own = [f"{value.__qualname__}.{name}" for name, each in methods.items() if is_own(each)]
             met.lookups.update(f"{name} (which was patched)" for name in own)
     met.look_up(value.__name__, owner)
-    if issubclass(value, set | frozenset):
-        met.orders.add(IN_CODE)
     met.attributes |= NAMED & {value.__name__}
     encoder.text(f"class {owner} {spelled(value, owner)}")
     registered(encoder, value)

@@ -9,9 +9,8 @@ import types
 from pathlib import Path
 from typing import Any
 
-from privatize.identity.encoder import IN_CODE, Encoder, encodes
+from privatize.identity.encoder import Encoder, encodes
 from privatize.identity.library import spelled
-from privatize.identity.orders import MAKERS
 from privatize.identity.origin import attribute_of, extension_of, is_named, module_of, name_of, origin
 
 _STARTED = time.time()
@@ -87,7 +86,5 @@ def _descriptor(encoder: Encoder, value: Any) -> None:
     owner = value.__objclass__
     module = module_of(owner)
     encoder.text(f"descriptor {module}.{owner.__qualname__}.{value.__name__}")
-    if value.__name__ in MAKERS:
-        encoder.met.orders.add(IN_CODE)
     if origin(module) is None and type(value) in _COMPILED:
         binary(encoder, module or "")

@@ -12,12 +12,9 @@ from typing import Any
 
 from privatize.identity.bytecode import AT, LOOKUPS, way_by
 from privatize.identity.graph import NOTHING, parts_of, scope_of
-from privatize.identity.orders import MAKERS
 from privatize.identity.reachable import Private
 
 Read = dict[tuple[int, str], tuple[Any, Any]]
-IN_CODE = "of sets that code makes"
-"""An order that is known for the code alone."""
 _WALKED = frozenset({"vars", "__dict__"})
 
 
@@ -87,7 +84,7 @@ class Met:
     opaque : set of str
         Classes of the budgets, ledgers, catalogues and sealed data.
     orders : set of str
-        The orders of sets, where they may be others in another process.
+        The orders of sets that were met, where they may be others in another process.
     """
 
     modules: dict[int, types.ModuleType] = field(default_factory=dict)
@@ -116,8 +113,6 @@ class Met:
     def look_up(self, name: str, owner: str | None) -> None:
         """Take note of functions such as ``getattr`` that were reached under another name, or as a value."""
         if owner == "python":
-            if name in MAKERS:
-                self.orders.add(IN_CODE)
             if name in LOOKUPS:
                 self.lookups.add(name)
             if way := way_by(name):

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from privatize.identity import bytecode
 from privatize.identity.classes import module_name, registered
-from privatize.identity.encoder import IN_CODE, Encoder, PrivateReachable, encodes
+from privatize.identity.encoder import Encoder, PrivateReachable, encodes
 from privatize.identity.graph import DESCRIPTION, NOTHING, PARTS, annotations_of, cells_of, full_name
 from privatize.identity.library import LIBRARY, Opaque, sources, spelled
 from privatize.identity.origin import is_builtin, is_installed, is_named, module_of, name_of, origin, owner_of
@@ -113,8 +113,6 @@ def _description(encoder: Encoder, value: types.FunctionType) -> None:
 def _names(encoder: Encoder, value: types.FunctionType, code: bytecode.Code) -> None:
     """Encode what the names in a function's code stand for."""
     met, scope, attributes = encoder.met, value.__globals__, set(code.attributes)
-    if code.uses_order:
-        met.orders.add(IN_CODE)
     met.attributes |= attributes
     met.lookups |= bytecode.LOOKUPS & attributes
     met.lookups.update(each.split("'")[1] for each in attributes if each.startswith("anything by "))

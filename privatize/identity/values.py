@@ -1,8 +1,10 @@
 """Encode numbers, strings, containers and arrays."""
 
+import fractions
 import hashlib
 import marshal
 from collections.abc import Collection
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,9 +14,9 @@ from privatize.identity.completion import complete
 from privatize.identity.copies import FEW
 from privatize.identity.encoder import Encoder, encodes
 from privatize.identity.graph import ATOMS
-from privatize.identity.orders import is_fixed
 
 _FLAGS = words("flags writeable setflags __array_interface__")
+_FIXED = (int, float, bool, complex, Decimal, fractions.Fraction)
 
 
 @encodes(type(None), bool, type(...), int, float, complex)
@@ -98,13 +100,28 @@ def unordered(encoder: Encoder, value: Collection[Any]) -> list[str]:
     return digests
 
 
+def is_fixed(item: Any) -> bool:
+    """Tell whether the hash of an item is the same in every process.
+
+    The hashes of strings are not, and those of most objects follow from where they are in memory.
+
+    Examples
+    --------
+    >>> is_fixed((1, 2.5)), is_fixed("a"), is_fixed(None)
+    (True, False, False)
+    """
+    kind = type(item)
+    if kind is tuple:
+        return all(map(is_fixed, item))
+    return kind in _FIXED or (kind.__module__ == "numpy" and isinstance(item, np.number | np.bool_))
+
+
 @encodes(set, frozenset)
 def _set(encoder: Encoder, value: Collection[Any]) -> None:
     digests = unordered(encoder, value)
-    fixed = all(map(is_fixed, value))
-    if fixed:  # their order is the same in every process
+    if all(map(is_fixed, value)):  # their order is the same in every process
         sequence(encoder, tuple(value))
-    if not fixed or type(value) is set:  # which may grow
+    elif len(digests) > 1:
         encoder.met.orders.add(hashlib.sha256("".join(digests).encode()).hexdigest())
 
 

@@ -32,6 +32,7 @@ from privatize.storage.places import without_password
 
 SCHEMA = 1
 _MOST = 2**40  # no calibration has more pairs
+_NOTED = 256  # of how many estimates it is noted that they hold in this process
 
 _TABLES = [
     """
@@ -121,9 +122,10 @@ class Store:
         self._measured: dict[tuple[str, int, frozenset[str]], NDArray[np.float64]] = {}
 
     def note_measured(self, which: tuple[str, int, frozenset[str]], gaps: NDArray[np.float64]) -> None:
-        """Note that these are gaps that this process has measured, or has checked by measuring some again."""
-        if which[2]:  # else nobody will ask
-            self._measured[which] = gaps
+        """Note that these are gaps that this process has measured, or of which it has measured one again."""
+        if len(self._measured) >= _NOTED:
+            self._measured.clear()
+        self._measured[which] = gaps
 
     def measured_here(self, which: tuple[str, int, frozenset[str]], gaps: NDArray[np.float64]) -> bool:
         """Tell whether these gaps, as far as there are any, were noted: others may have come since."""

@@ -6,7 +6,7 @@ import pytest
 from privatize import Blocks
 from privatize.errors import SettingsError
 from tests.function.catalogued import ONES, budget, catalogue, declared, sealed
-from tests.identity.test_orders import two_orders
+from tests.identity.sets import two_orders
 
 FACTOR = 1.0
 

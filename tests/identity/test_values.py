@@ -2,11 +2,13 @@
 
 import collections
 import enum
+import fractions
 import functools
 import logging
 import re
 import threading
 import types
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +18,10 @@ from privatize import Exponential, Laplace, samplers
 from privatize.identity import values
 from privatize.identity.encoder import Encoder
 from privatize.identity.fingerprint import fingerprint
+from privatize.identity.values import is_fixed
 from privatize.samplers import as_sampler
 from tests.cases import for_each
+from tests.identity.sets import two_orders
 
 
 class Colour(enum.Enum):
@@ -164,3 +168,40 @@ def test_a_set_is_encoded_as_if_each_item_were_encoded_by_itself(monkeypatch, ki
         assert LONG in encoder.compared or kind != "all kinds"  # with the private data
         monkeypatch.undo()
     assert found[0] == found[1]
+
+
+def orders_of(value):
+    """Return the fingerprint of a value, and the orders of sets in it."""
+    orders: set[str] = set()
+    return fingerprint(value, orders=orders), orders
+
+
+@for_each(
+    "item", [1, 2.5, True, 2j, Decimal(1), fractions.Fraction(1, 3), np.int64(3), np.True_, (1, (2.0,))]
+)
+def test_hashes_that_are_the_same_everywhere(item):
+    """Sets of these have the same order in every process, which is a part of the fingerprint."""
+    assert is_fixed(item)
+
+
+@for_each("item", ["a", b"a", None, (1, "a"), frozenset([1]), len, int, np.str_("a"), object()])
+def test_other_hashes(item):
+    """If one of these counted as fixed, estimates would never be found in another process."""
+    assert not is_fixed(item)
+
+
+def test_sets_of_numbers_in_another_order():
+    """Equal sets of numbers may have other orders, and a function that takes the first item sees that."""
+    for one, other in (({True, 9}, {9, True}), ({1.0, 9}, {9, 1.0}), ({2j, 9}, {9, 2j})):
+        assert (fingerprint(one) == fingerprint(other)) == (list(one) == list(other))
+    assert list({True, 9}) != list({9, True})  # or nothing was tested
+
+
+def test_sets_of_strings_in_another_order():
+    """Their order differs between processes, so it is no part of the fingerprint; but it is known."""
+    one, other = two_orders()
+    (first, orders), (second, others) = orders_of(one), orders_of(other)
+    assert first == second and len(orders) == len(others) == 1 and orders != others
+    assert not orders_of({"a"})[1] and not orders_of({1, 2})[1]
+    assert orders_of([{"deep": (frozenset(one), 3)}])[1]
+    assert orders_of(lambda x: x[one])[1] != orders_of(lambda x: x[other])[1]
