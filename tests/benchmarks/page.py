@@ -19,7 +19,6 @@ QUESTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "100 µs, a series, from a frame": ("calibration", "a frame, to a series, f = 100 µs, per pair"),
         "20 questions on one frame": ("a catalogue", "20 questions, data frames of pandas"),
         "people with 8 rows, pandas": ("people", "pandas: 8 rows each"),
-        "people with 8 rows, arrays": ("people", "dict: 8 rows each"),
         "stress test, a mean": ("calibration", "the stress test, mean of 1,000 numbers"),
         '`"auto"`, 20 means': ("calibration", 'scaled="auto", means of 20 columns from 3 factors'),
         '`"auto"`, 100 covariances': ("calibration", 'scaled="auto", covariance 10×10'),
