@@ -159,9 +159,9 @@ class _Both:
     def __call__(self, data: Any) -> Vector:
         position, rows = secrets.randbelow(self.size), []
         for function, structure, seed in zip(self.raw, vars(self)["structures"], self.coins, strict=True):
-            with rng_guard(seed) as rng:
-                for neighbour in records.pair(data, position, self.size):  # copies of their own for each
-                    rng.reseed()
-                    # Flattened at once: functions return buffers that they use again.
-                    rows.append(np.array(structure.flatten(function(neighbour))))
+            rng = rng_guard(seed).take_over()
+            for neighbour in records.pair(data, position, self.size):  # copies of their own for each
+                rng.reseed()
+                # Flattened at once: functions return buffers that they use again.
+                rows.append(np.array(structure.flatten(function(neighbour))))
         return np.concatenate([*rows, [float(hash(_ORDER) >> 12)]])

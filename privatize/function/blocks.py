@@ -232,8 +232,9 @@ class _Job:
         warnings.simplefilter("ignore")  # as in every private run
         threads.limit([])  # once for all: changing it in a child may start threads there
         seed = self.coin_seed or 0
-        with rng_guard(seed) as rng, rng_guard(seed):  # functions may have one inside
+        with rng_guard(seed) as rng:  # functions may have one inside
             rng.reseed()
+        rng_guard(seed).take_over()  # so that children need not make what it uses
 
     def answer(self, block: bytes) -> bytes:
         """Evaluate the function on a block, and return its numbers as bytes, or raise anything."""
@@ -242,11 +243,9 @@ class _Job:
             return np.asarray(self._evaluated(data), dtype=np.float64).tobytes()
 
     def _evaluated(self, data: Any) -> Vector:
-        if self.coin_seed is None:
-            return self.structure.flatten(self.function(data))
-        with rng_guard(self.coin_seed) as rng:
-            rng.reseed()
-            return self.structure.flatten(self.function(data))
+        if self.coin_seed is not None:
+            rng_guard(self.coin_seed).take_over().reseed()
+        return self.structure.flatten(self.function(data))
 
 
 class _Pickler(pickle.Pickler):

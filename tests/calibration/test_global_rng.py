@@ -2,6 +2,8 @@
 
 import os
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -153,3 +155,35 @@ def test_a_fork_after_a_guard():
         with rng_guard(7), rng_guard(3) as rng:
             os._exit(drawn(rng) != expected)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+TAKEN_OVER = """
+import random
+import numpy as np
+from privatize.calibration.global_rng import rng_guard
+
+def drawn():
+    first = random.random(), np.random.standard_normal(), np.random.standard_normal()
+    with rng_guard(3) as inner:
+        inner.reseed()
+        second = random.random(), np.random.random()
+    return first, second, random.random(), np.random.standard_normal(3).tolist()
+
+np.random.standard_normal()  # one more is cached
+with rng_guard(7) as rng:
+    rng.reseed()
+    expected = drawn()
+np.random.set_state(np.random.RandomState(5).get_state())
+taken = rng_guard(7).take_over()
+for _ in range(2):
+    taken.reseed()
+    assert drawn() == expected
+np.random.set_bit_generator(np.random.PCG64(1))
+taken.reseed()
+assert drawn() == expected
+"""
+
+
+def test_generators_of_a_process_that_ends():
+    """A block of people would get other random numbers than calibration has seen."""
+    subprocess.run([sys.executable, "-c", TAKEN_OVER], check=True)
