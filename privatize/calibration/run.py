@@ -35,13 +35,13 @@ _SAVED_EVERY = 0.5  # seconds between two writes to the store
 _MOST_PAIRS = 10**8  # whose gaps take 800 MB
 _FEW = 8  # answers that show how far they are spread
 _MOST_CHARACTERS = 500  # of a cause that are stored
-# What to do about a failure, by the kind of its cause.
 REMEMBERED = (
-    "The estimate of {name}() for n={n} was measured by another process, and here the function gives other "
+    "{name}, n={n}: the estimate was measured by another process, and in this one the function gives other "
     "answers for identical data. The order of a set of strings differs between processes (use sorted(...)), "
-    "and so do hashes, ids, environment variables and machines. Keep that out of it. If it is right here, "
-    "{name}.forget({n}) measures again, and store=None remembers nothing for other processes."
+    "and so do hashes, ids, environment variables and machines. Keep that out of the function. If this "
+    "process is right, forget({n}) has it measured again; with store=None nothing is remembered for others."
 )
+# What to do about a failure, by the kind of its cause.
 REMEDIES = {
     "timed_out": "Raise timeout= (it counts for both neighbours of a pair together), then call forget().",
     "killed": "Is there enough memory for all workers? Use fewer workers=, then call forget().",

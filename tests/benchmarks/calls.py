@@ -208,7 +208,7 @@ def remembered(quick: bool) -> list[Result]:
             known = microseconds(lambda p=private: p.estimate(1000), inner)
 
             def look_up(p: Any = private) -> None:
-                p.calibrator.memory.clear()
+                p.calibrator.clear()
                 p.estimate(1000)
 
             found.append(
