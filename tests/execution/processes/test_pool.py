@@ -487,8 +487,8 @@ class TestPrograms:
         out, _ = program.start().communicate(timeout=300)
         assert program.process.returncode == 0, out
         assert np.array_equal(np.load(program.gaps), estimate(mean, "inline", seed=3).gaps)
-        # Two runs for each missing pair, for the one with the largest gap that the first program left, and for each
-        # of at most 13 that are checked at the end; and one on private data.
+        # Two runs for each missing pair, for the largest gap that the first program left, and for each of at
+        # most 13 that are checked at the end; and one on private data.
         assert 2 * (219 - known) + 2 <= program.runs() - before <= 2 * (219 - known) + 2 + 2 * 13 + 1
         assert until(lambda: not program.alive())
 
