@@ -15,6 +15,7 @@ from privatize.planning.numbers import as_float, as_integer
 from privatize.planning.plan import check_gamma
 
 _GROWS = 2.0  # times the factor of blocks of a quarter of the size
+_LISTS = ("functions", "about")
 _FEW = 0.1  # of gamma: a factor that leaves so few beyond is large enough
 
 
@@ -130,6 +131,9 @@ class Fit(FitPower):
         The functions that were checked, all together.
     about : tuple of str
         Digests of the functions with their P: others cannot use it.
+    public_answers : tuple of tuple
+        The sizes of each function's answers about public datasets, as they were in the process that checked:
+        where a function gives others, it is another one.
     """
 
     factor: float
@@ -137,6 +141,7 @@ class Fit(FitPower):
     smaller_factor: float | None
     functions: tuple[str, ...]
     about: tuple[str, ...]
+    public_answers: tuple[tuple[float | None, ...], ...]
 
     def __post_init__(self) -> None:
         if not self.factor >= 1:
@@ -200,14 +205,16 @@ class Fit(FitPower):
 
     def facts(self) -> dict[str, Any]:
         """Return it as values for JSON."""
-        return asdict(self) | {"functions": list(self.functions), "about": list(self.about)}
+        lists = {name: list(getattr(self, name)) for name in _LISTS}
+        return asdict(self) | lists | {"public_answers": [list(each) for each in self.public_answers]}
 
     @classmethod
     def of_facts(cls, facts: dict[str, Any]) -> Fit:
         """Make it of what `facts` returns."""
         made = {"share": Counted(**facts["share"]), "main": Cut(**facts["main"])}
         made["smaller"] = facts["smaller"] and Cut(**facts["smaller"])
-        made |= {name: tuple(facts[name]) for name in ("functions", "about")}
+        made |= {name: tuple(facts[name]) for name in _LISTS}
+        made |= {"public_answers": tuple(map(tuple, facts["public_answers"]))}
         return cls(**facts | made)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from privatize.calibration import capacity
 from privatize.calibration.checks import check_drift, check_each, check_remembered, check_sums
 from privatize.calibration.evaluators.base import ANSWERS, MOST_NUMBERS, Evaluator, answer
-from privatize.calibration.evaluators.joint import JointEvaluator
+from privatize.calibration.evaluators.joint import JointEvaluator, own_largest
 from privatize.calibration.evaluators.summed import SummedEvaluator
 from privatize.calibration.neighbours import NeighbourSampler
 from privatize.calibration.norms import Vector
@@ -151,6 +151,8 @@ class Memory:
         The gaps of the stress test.
     elsewhere : bool
         Whether another process may have measured the gaps.
+    largest : list of (int, float) or None
+        Of many functions, each one's pair with its own largest gap, and that gap.
     """
 
     gaps: Vector = field(default_factory=lambda: np.zeros(0), repr=False)
@@ -166,6 +168,7 @@ class Memory:
     cause: str = ""
     tried: Tried | None = None
     elsewhere: bool = False
+    largest: list[tuple[int, float]] | None = None
 
 
 class Run:
@@ -222,8 +225,8 @@ class Run:
         unchecked, remembered = checked < m - left, elsewhere and left < m
         if left or unchecked or remembered:
             evaluator.pairs.check(self.drawn)
-        if remembered:
-            self._check_remembered(collector.label)
+        if remembered and self.memory is not None:
+            self._check_remembered(collector.label, self.memory.largest)
         if not left:
             if unchecked:  # the other process was stopped before it had checked them
                 self.check_again(exact=False, elsewhere=True)
@@ -254,12 +257,12 @@ class Run:
             self.evaluator.learn(self.order)
         return (math.inf, False) if memory is None else (memory.checked, memory.elsewhere)
 
-    def _check_remembered(self, name: str) -> None:
+    def _check_remembered(self, name: str, own: list[tuple[int, float]] | None) -> None:
         """Refuse gaps of another process if the function computes something else in this one."""
         try:
-            check_remembered(self.evaluator, self.known)
-        except NotReproducibleError:
-            text = REMEMBERED.format(name=name, n=self.evaluator.pairs.n)
+            check_remembered(self.evaluator, self.known, own)
+        except NotReproducibleError as error:
+            text = REMEMBERED.format(name=getattr(error, "function", name), n=self.evaluator.pairs.n)
             raise NotReproducibleError(text, remembered=True) from None
 
     def check_again(self, *, exact: bool, elsewhere: bool) -> None:
@@ -270,6 +273,8 @@ class Run:
             check_drift(self.evaluator, self.known, exact=exact, elsewhere=elsewhere)
         if isinstance(self.evaluator, JointEvaluator):
             check_each(self.evaluator, exact=exact)
+            if self.memory is not None:
+                self.memory.largest = own_largest(self.evaluator)
 
     def spread(self) -> Spread | None:
         """Return how far answers are spread, remembered or from pairs that were evaluated now."""

@@ -11,8 +11,8 @@ from privatize.config.policy import policy
 from privatize.display.figures import amount, duration
 from privatize.errors import CalibrationError, SettingsError
 from privatize.function.accuracy import errors_of
-from privatize.function.calibrator import store_of
 from privatize.function.private_function import PrivateFunction
+from privatize.function.remembering import store_of
 from privatize.function.signal import signal_of
 from privatize.mechanisms.exponential import Exponential
 from privatize.mechanisms.weighted import weighted

@@ -7,15 +7,11 @@ estimates that another has made.
 
 import contextlib
 import functools
-import sys
-import time
 import types
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from privatize import errors
 from privatize.calibration import streams
@@ -25,6 +21,8 @@ from privatize.function import families
 from privatize.function.advice import REACHABLE, UNSTEADY
 from privatize.function.box import Box
 from privatize.function.question import Definition, Question
+from privatize.function.recognizing import answers_of, mark_of, recognize
+from privatize.function.remembering import UNAVAILABLE, Writer, completed, seed_of, store_of
 from privatize.function.settings import Settings
 from privatize.function.signal import warn_uninformative
 from privatize.function.template import Template
@@ -34,16 +32,12 @@ from privatize.identity.fingerprint import identity_of, token, warn_changed
 from privatize.identity.leftovers import Snapshot
 from privatize.identity.model_guard import model_guard
 from privatize.identity.reachable import Private
-from privatize.mechanisms.shapes import Shape
 from privatize.outputs.structure import Structure
 from privatize.planning.plan import Plan
 from privatize.storage.database import DatabaseError
-from privatize.storage.estimates import Entry, Store, open_store, warn
-from privatize.storage.places import store_place
+from privatize.storage.estimates import Store, open_store, warn
 
 _MOST = 256  # estimates, templates and settings that are held in memory
-_PROVEN = ("value", "given", "norm", "tried", "largest", "jitter")  # what is remembered of a proven bound
-_UNAVAILABLE = "Estimates cannot be remembered in {}, only in this process: {}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +82,7 @@ class Calibrator:
         self._templates: dict[tuple[int, str | None], Template] = {}
         self._told: dict[tuple[int, int], Any] = {}
         self._widened: dict[tuple[int, int], tuple[Sensitivity, Any, Sensitivity]] = {}
+        self._marks: dict[int, tuple[Sensitivity, str]] = {}
         self._constrained: dict[tuple[int, int], tuple[Structure, Any]] = {}
         self._under: dict[tuple[int, int], tuple[Settings, Any, Settings]] = {}
 
@@ -165,11 +160,12 @@ class Calibrator:
         at = id(found), id(fit)
         known = self._widened.get(at)
         if known is None:
-            name = asked.definition.name
-            if asked.identity() not in fit.about:
+            name, identity = asked.definition.name, asked.identity()
+            if identity not in fit.about:
                 raise errors.SettingsError(f"""fit= is about {", ".join(fit.functions)} with another function,
                     P, mechanism or gamma than {name}() has. Check this one: check_fit({name}, people,
                     epsilon=...).""")
+            recognize(asked, fit.public_answers[fit.about.index(identity)], fit.main.size, "has checked it")
             known = put(self._widened, at, (found, fit, fit.widen(found)))
         key = f"{estimate.key}:{fit.factor:.6g}" if estimate.key else None
         return replace(estimate, sensitivity=known[2], key=key)
@@ -228,7 +224,7 @@ class Calibrator:
             put(self.memory, at, known)
             asked.warn_fragile(known)  # once in a process, as long as it is in memory
         elif store is not None:
-            _Writer(store)(store.forget, key)
+            Writer(store)(store.forget, key)
         return Estimate(known, charged, holds), unchanged
 
     def _keyless(self, asked: Question, facts: Any) -> tuple[Estimate, bool]:
@@ -243,7 +239,7 @@ class Calibrator:
 
     def _unremembered(self, asked: Question) -> Sensitivity | ProvenBound:
         """Make an estimate that has no key."""
-        seed = _seed(asked.settings)
+        seed = seed_of(asked.settings)
         if asked.settings.plan is None:
             return asked.attack(seed)
         if not families.is_family(asked):
@@ -251,7 +247,7 @@ class Calibrator:
         coins = streams.coin_seed(seed)
         each = families.members(asked, coins, families.pooled_shape(asked, coins, seed))
         # Every member has pairs of its own, unless the user has set their seed.
-        return families.estimated(asked, each, lambda member: member.calibrate(_seed(asked.settings), None))
+        return families.estimated(asked, each, lambda member: member.calibrate(seed_of(asked.settings), None))
 
     def _remembered(
         self, asked: Question, key: str, orders: frozenset[str]
@@ -259,11 +255,21 @@ class Calibrator:
         """Return the estimate that is remembered under a key, or make it; and the store that has it now."""
         store = store_of(asked.settings)
         try:
-            return _completed(store, asked, key, orders), store
+            return completed(store, asked, key, orders), store
         except DatabaseError as error:
-            warn(_UNAVAILABLE.format(store.url, error))
+            warn(UNAVAILABLE.format(store.url, error))
             store = open_store("memory")
-            return _completed(store, asked, key, orders), store
+            return completed(store, asked, key, orders), store
+
+    def mark(self, asked: Question, found: Sensitivity | ProvenBound) -> str:
+        """Return what tells an estimate from those of other functions with the same code and the same pairs.
+
+        Only the user's own seed gives two processes the same pairs, if they do not share a store.
+        """
+        if asked.settings.seed is None or isinstance(found, ProvenBound):
+            return ""
+        known = self._marks.get(id(found))  # of an object that the value keeps alive
+        return (known or put(self._marks, id(found), (found, mark_of(answers_of(asked)))))[1]
 
     def _charged(self, asked: Question, key: str) -> str:
         """Return the key that answers are charged under: gamma is charged once for each."""
@@ -348,142 +354,3 @@ def _identified(
 def _holds(facts: list[Any], version: str | None, identity: Identity) -> bool:
     """Tell whether everything that an estimate depends on is unchanged."""
     return _identity(facts, version) == identity
-
-
-# --- the store --------------------------------------------------------------------------------
-
-
-class _Writer:
-    """Writes to a store for as long as that works, and warns once when it no longer does."""
-
-    def __init__(self, store: Store) -> None:
-        self.store, self.works = store, True
-
-    def __call__(self, act: Callable[..., object], *args: Any, **facts: Any) -> None:
-        if self.works:
-            try:
-                act(*args, **facts)
-            except DatabaseError as error:
-                self.works = False
-                warn(_UNAVAILABLE.format(self.store.url, error))
-
-
-def store_of(settings: Settings) -> Store:
-    """Return the store in which estimates are remembered."""
-    return open_store(store_place(settings.store))
-
-
-def _seed(settings: Settings) -> int:
-    return streams.fresh_seed() if settings.seed is None else settings.seed
-
-
-def _tried(store: Store, asked: Question, key: str) -> ProvenBound:
-    """Return the user's bound if it was tried before, or try it; raise if it is refuted."""
-    entry = _opened(store, asked, key)
-    about, seed = entry.proven, entry.seed
-    if about.get("given") == asked.bound and entry.structure is not None and entry.structure.complete:
-        about = about | {"seed": seed, "coin_seed": streams.coin_seed(seed), "n": asked.n}
-        return ProvenBound(structure=entry.structure, schema=asked.schema, **about)
-    write = _Writer(store)
-    try:
-        found = asked.attack(seed)
-    except errors.CalibrationError as error:  # for `privatize store`: the next call tries it again
-        write(store.fail, entry.key, seed, f"bound {asked.bound!r}", error.plain().facts())
-        raise
-    write(store.save, entry.key, seed, 0, np.array([found.largest]), found.structure)
-    facts = {name: getattr(found, name) for name in _PROVEN}
-    write(store.describe, entry.key, seed, checked=1, norm=found.norm, proven=facts)
-    return found
-
-
-def _opened(store: Store, asked: Question, key: str) -> Entry:
-    """Return what is remembered under a key, or start an entry."""
-    settings = asked.settings
-    about = {
-        "function": asked.definition.label,
-        "sampler": repr(settings.sampler),
-        "mechanism": repr(settings.mechanism),
-        "versions": {"python": sys.version.partition(" ")[0], "numpy": np.__version__},
-    }
-    return store.open(key, seed=_seed(settings), label=asked.definition.name, n=asked.n, facts=about)
-
-
-def _completed_family(store: Store, asked: Question, key: str, orders: frozenset[str]) -> Sensitivity:
-    """Read the estimate of every member from what is remembered, and evaluate what is missing."""
-    entry, coins, write = _opened(store, asked, key), families.shared_coins(asked), _Writer(store)
-    shape = None if entry.weights is None else Shape.of(entry.weights)
-    if shape is None:
-        shape = families.pooled_shape(asked, coins, entry.seed)
-    if shape is not None:  # before any member is calibrated
-        shape = Shape.of(store.agree(key, entry.seed, list(shape.encoded)))
-    each = families.members(asked, coins, shape)
-    keys = [token(member.facts(), "", version=asked.settings.version) or "" for member in each]
-    write(store.describe, key, entry.seed, members=keys)  # they are forgotten together
-    known = dict(zip(map(id, each), keys, strict=True))
-    try:
-        measured = functools.partial(_measured, store, orders=orders)
-        found = families.estimated(asked, each, lambda member: measured(member, known[id(member)]))
-    except errors.CalibrationError as error:  # for `privatize store`: the next call reads the members again
-        plan = repr((asked.settings.plan, asked.settings.min_sensitivity))
-        write(store.fail, key, entry.seed, plan, error.plain().facts())
-        raise
-    if entry.checked < found.m:
-        write(store.describe, key, entry.seed, checked=found.m, failed=found.failed, norm=found.norm)
-    return found
-
-
-def _completed(store: Store, asked: Question, key: str, orders: frozenset[str]) -> Sensitivity | ProvenBound:
-    """Read the estimate from what is remembered, and evaluate what is missing."""
-    if families.is_family(asked):
-        return _completed_family(store, asked, key, orders)
-    return _tried(store, asked, key) if asked.settings.plan is None else _measured(store, asked, key, orders)
-
-
-def _measured(store: Store, asked: Question, key: str, orders: frozenset[str]) -> Sensitivity:
-    """Read a sampled estimate for one P from what is remembered, and evaluate what is missing.
-
-    If another process has measured it, one pair is measured again: the function may compute something else
-    here, for example because the order of a set of strings is another one.
-    """
-    settings, plan, name = asked.settings, asked.settings.plan, asked.definition.name
-    entry = _opened(store, asked, key)
-    if plan is None:
-        raise TypeError("Only a sampled estimate is calibrated.")
-    mine = repr((plan, settings.min_sensitivity))
-    for which in ("*", mine):
-        if which in entry.failure:
-            raise errors.restore(entry.failure[which])
-    entry.looks = store.look(key, plan)  # before any gap is seen
-    if "marginal" in {look.bound for look in entry.looks} and len(entry.looks) > 1:
-        raise errors.PlanError(
-            f"bound='marginal' holds for one look at the gaps only, and {name}() has been calibrated for "
-            f"n={asked.n} with another plan. Call {name}.forget() to start again.",
-            gamma=plan.gamma,
-            m=plan.m,
-            bound=plan.bound,
-        )
-    here = key, entry.seed, orders
-    entry.elsewhere = not store.measured_here(here, entry.gaps[: plan.m])
-    write = _Writer(store)
-    entry.save = functools.partial(write, store.save, key, entry.seed)
-    entry.note = functools.partial(write, store.look, key)
-    entry.agree = functools.partial(store.agree, key, entry.seed)
-    start = time.perf_counter()
-    try:
-        found = asked.calibrate(entry.seed, entry)
-    except errors.CalibrationError as error:
-        # A failure is remembered, too: trying again must not be a way to a luckier estimate.
-        shared = isinstance(error, errors.NotReproducibleError | errors.PairError)
-        if not getattr(error, "remembered", False):  # else other processes are right to use it
-            write(store.fail, key, entry.seed, "*" if shared else mine, error.plain().facts())
-        raise
-    store.note_measured(here, found.gaps)
-    if entry.checked < plan.m:
-        took = round(time.perf_counter() - start, 3)
-        facts = {"checked": plan.m, "failed": found.failed, "seconds": took, "norm": found.norm}
-        facts |= {"jitter": found.jitter} if found.jitter else {}
-        facts |= {"cause": found.cause} if found.cause else {}
-        facts |= {"spread": found.spread.to_json()} if found.spread else {}
-        facts |= {"stress": found.stress.tried.to_json()} if found.stress else {}
-        write(store.describe, key, entry.seed, **facts)
-    return found

@@ -34,10 +34,11 @@ from privatize.errors import (
     SettingsError,
 )
 from privatize.execution.job import Cause, SpanResult
-from privatize.function.calibrator import Calibrator, store_of
+from privatize.function.calibrator import Calibrator
 from privatize.function.joint_question import JointQuestion as JointQuestion
 from privatize.function.joint_question import joint as joint
 from privatize.function.question import UNKNOWN
+from privatize.function.remembering import store_of
 from privatize.identity.fingerprint import attempt
 from privatize.mechanisms.choosing import PilotPairs
 from privatize.mechanisms.shapes import Shape

@@ -144,7 +144,8 @@ def _run(definition: Definition, calibrator: Calibrator, box: Box, entire: bool)
     convert(asked.template, box, positions)
     if charge is not None:  # after the conversion: data that does not fit costs nothing. There is no refund.
         # Again: P may have changed meanwhile.
-        full = _certified(_charge(asked, subjects), estimate, subjects.tag)
+        mark = calibrator.mark(asked, sensitivity)
+        full = _certified(_charge(asked, subjects), estimate, mark, subjects.tag)
         given = reserve(subjects, full)
     else:
         given = False
@@ -253,13 +254,14 @@ def _plain(definition: Definition, subjects: Subjects, n: int) -> Charge:
     return subjects.charge(definition.charged or definition.name, s, n, mechanism=name, kind=kind)
 
 
-def _certified(charge: Charge, estimate: Estimate, tag: str) -> Charge:
+def _certified(charge: Charge, estimate: Estimate, mark: str, tag: str) -> Charge:
     """Return a charge with what is known after the calibration.
 
-    Persons in another order fail on other pairs, so their γ is charged again: the key names the order.
+    Persons in another order fail on other pairs, so their γ is charged again: the key names the order. So is
+    that of a function that computes something else in another process: a mark of the key tells them apart.
     """
     found = estimate.sensitivity
-    key = ":".join(filter(None, [estimate.key, str(found.seed), tag])) if estimate.key else ""
+    key = ":".join(filter(None, [estimate.key, str(found.seed), mark, tag])) if estimate.key else ""
     if isinstance(found, ProvenBound):
         return replace(charge, key=key)
     average = min(found.average_gamma, found.gamma)

@@ -9,6 +9,7 @@ import contextlib
 import functools
 import hashlib
 import json
+import math
 import os
 import warnings
 from collections.abc import Callable
@@ -85,6 +86,8 @@ class Entry(Memory):
         Why the first of the failed pairs failed.
     tried : Tried or None
         The gaps of the stress test.
+    largest : list of (int, float) or None
+        Of many functions, each one's pair with its own largest gap, and that gap.
     proven : dict
         The facts about a proven bound that was tried.
     """
@@ -359,6 +362,7 @@ def _parsed(key: str, rows: _Rows) -> Entry:
         cause=str(facts.get("cause", "")),
         tried=Tried.from_json(facts["stress"]) if "stress" in facts else None,
         proven=dict(facts.get("proven", {})),
+        largest=_largest(facts["largest"]) if "largest" in facts else None,
     )
     if weights:
         Shape.of(weights)  # raises if it is none
@@ -367,6 +371,14 @@ def _parsed(key: str, rows: _Rows) -> Entry:
     for described in entry.failure.values():
         restore(described)
     return entry
+
+
+def _largest(facts: list[list[Any]]) -> list[tuple[int, float]]:
+    """Return the pair with the largest gap of each of many functions, and that gap."""
+    found = [(int(index), float(gap)) for index, gap in facts]
+    if not all(0 <= index <= _MOST and 0 <= gap < math.inf for index, gap in found):
+        raise ValueError("its largest gaps are negative, NaN or at impossible indices")
+    return found
 
 
 def _checksum(key: str, seed: int, start: int, data: bytes, weights: list[int] | None = None) -> str:

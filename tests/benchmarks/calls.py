@@ -19,7 +19,8 @@ from privatize import Budget, Catalogue, Laplace, privatize, samplers, seal
 from privatize.calibration.global_rng import rng_guard
 from privatize.function import calibrator, pipeline
 from privatize.function.binding import Binding
-from privatize.function.calibrator import Calibrator, store_of
+from privatize.function.calibrator import Calibrator
+from privatize.function.remembering import store_of
 from privatize.function.template import Template
 from privatize.identity.fingerprint import fingerprint
 from privatize.outputs.structure import Leaf, Structure

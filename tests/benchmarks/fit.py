@@ -160,8 +160,9 @@ def checked(case: Case, people: Any, P: Draw, rng: Rng, known: Callable[[int], f
 
     used = cut.main.number * cut.main.people
     second = None if cut.smaller is None else counts(cut.smaller, order[used:])
-    facts = {"main": cut.main, "smaller": cut.smaller, "n": case.n, "gamma": GAMMA, "epsilon": case.epsilon}
-    return fit_of(counts(cut.main, order), second, **facts, functions=("f",), about=("",))
+    facts: dict[str, Any] = {"main": cut.main, "smaller": cut.smaller, "n": case.n}
+    facts |= {"gamma": GAMMA, "epsilon": case.epsilon, "functions": ("f",), "about": ("",)}
+    return fit_of(counts(cut.main, order), second, **facts, public_answers=((),))
 
 
 def learned(people: Any) -> Draw:

@@ -50,7 +50,6 @@ QUESTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "`fit`, LogisticRegression": ("calls", "PrivateEstimator.fit over the raw fit, LogisticRegression"),
         "first answer, with calibration": ("calls", "first answer after the import, mean of 1,000 numbers"),
         "`import privatize`": ("calls", "import privatize"),
-        "everything loaded": ("calls", "from privatize import privatize, samplers"),
     },
     "Blocks, checks, learning": {
         "a block, numpy": ("blocks", NUMPY_BLOCK),
@@ -101,10 +100,7 @@ BUSY = (
     "**The machine was busy with other work** (a load average of {:.1f} before the run), so these figures "
     "are only a sketch. "
 )
-UNEVEN = (
-    "**The processor was at times {:.1f} times as slow as at others**, perhaps because other machines share "
-    "it. "
-)
+UNEVEN = "**The processor was at times {:.1f} times as slow as at others.** "
 WHOLE: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
 
 
@@ -169,8 +165,7 @@ def _slow(results: list[Result]) -> Iterator[str]:
 
     yield (
         "- **New workers** must load libraries. Importing scikit-learn alone takes "
-        f"{ours('the R package', f'{SVM}, two workers, importing scikit-learn alone')}, once. With "
-        "`workers=None`, pairs are evaluated meanwhile."
+        f"{ours('the R package', f'{SVM}, two workers, importing scikit-learn alone')}, once."
     )
     yield (
         f"- **Blocks.** Each of them, hundreds in `check_fit`, has a process of its own, which takes "
@@ -181,8 +176,8 @@ def _slow(results: list[Result]) -> Iterator[str]:
         "frames, up to five if they are smaller."
     )
     yield (
-        "- **Budgets.** A charge is on disk before the data is touched, which takes "
-        f"{ours('budget', 'reserve, SQLite, 100,000 charges')} with SQLite and "
+        "- **Budgets.** A charge is written to disk first: "
+        f"{ours('budget', 'reserve, SQLite, 100,000 charges')} with SQLite, "
         f"{ours('budget', 'reserve, PostgreSQL, 100,000 charges')} with PostgreSQL."
     )
 

@@ -27,9 +27,11 @@ import pytest
 
 import privatize as package
 from privatize.errors import ExecutionError, SettingsError
+from privatize.execution.processes.pool import pool
 from privatize.function.blocks import check_blocks, cut, run_blocks
 from privatize.outputs.describe import describe
 from tests.cases import for_each
+from tests.execution.processes.programs import until
 
 ROOT = str(Path(package.__file__).parents[1])
 SENTINEL = 31415926.0
@@ -170,6 +172,22 @@ def test_records_and_outputs_may_be_of_the_users_own_classes():
 
     found = run(ages, people, 4, Pair(0.0, 0))
     assert found.sum(axis=0).tolist() == [12 * 20 + 66, 12]
+
+
+def hashes(x):
+    return float(hash("the order of a set of strings follows from this") >> 12)
+
+
+def test_another_fork_server_has_the_same_orders_of_sets():
+    """A function was tried on public data in one server, and would be another one in the next."""
+    rows, servers = [], []
+    for _ in range(2):
+        rows.append(run(hashes, numbers(), 2))
+        servers.append(pool().method.server._forkserver_pid)
+        pool().close()
+        os.kill(servers[-1], signal.SIGKILL)
+        assert until(lambda: psutil.Process(servers[-1]).status() == psutil.STATUS_ZOMBIE)
+    assert servers[0] != servers[1] and np.array_equal(*rows)
 
 
 def test_frames_work_in_blocks():

@@ -9,7 +9,7 @@ from privatize.errors import (
     SettingsError,
     UnsharedBudgetWarning,
 )
-from privatize.function.calibrator import store_of
+from privatize.function.remembering import store_of
 from privatize.storage.estimates import Store
 from privatize.storage.places import default_store
 from tests.budgets.charged import new_name

@@ -6,7 +6,7 @@ T1 in docs/catalogue.md: T = max Gᵢ/wᵢ over the functions i, with weights w�
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
@@ -437,3 +437,18 @@ def _clocked(evaluator: JointEvaluator, at: int, data: Any) -> Any:
     found = evaluator.function.functions[at](data)
     evaluator._seconds[at] += time.perf_counter() - began
     return found
+
+
+def own_largest(evaluator: JointEvaluator) -> list[tuple[int, float]] | None:
+    """Return, for every function, the pair in which its own gap is the largest, and that gap.
+
+    None if that is not known, because no pair was evaluated here.
+    """
+    found = list(zip(evaluator._where.tolist(), evaluator._largest.tolist(), strict=True))
+    return found if (evaluator._largest >= 0).all() else None
+
+
+def recall_largest(evaluator: JointEvaluator, known: Sequence[tuple[int, float]]) -> None:
+    """Note what `own_largest` was in an earlier calibration of the same functions."""
+    where, gaps = zip(*known, strict=True)
+    evaluator._where, evaluator._largest = np.array(where, dtype=np.int64), np.array(gaps, dtype=np.float64)

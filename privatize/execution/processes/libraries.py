@@ -10,6 +10,7 @@ import gc
 import importlib
 import json
 import os
+import secrets
 import sys
 import threading
 from collections.abc import Set
@@ -22,15 +23,22 @@ VARIABLE = "PRIVATIZE_LIBRARIES"
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 """Environment variables that limit the threads of libraries when they are loaded."""
 _MOST = 1000  # modules: a variable has at most 128 KB, and others are loaded by workers themselves
+_HASHES = "PYTHONHASHSEED"
+_SEED = str(secrets.randbelow(2**32 - 1) + 1)  # of this program's servers, unless the user has set one
 _SAFE_THREADS = {"jemalloc_bg_thd"}  # of an allocator, which prepares for forks
 
 
-def described(own: list[str], names: Set[str]) -> str:
-    """Return, as the variable's value, this process's folders, our modules, and what it has of libraries."""
+def variables(own: list[str], names: Set[str]) -> dict[str, str]:
+    """Return what the server starts with: this process's folders, our modules, what it has of libraries.
+
+    All servers of a program hash strings alike: what was tried in one may be evaluated in the next one, where
+    a set of strings must have the same order.
+    """
     files = {name: getattr(sys.modules[name], "__file__", None) for name in _loaded(names)}
     modules = [name for name, file in files.items() if isinstance(file, str) and is_installed(file)]
     outer_first = sorted(modules, key=lambda name: (name.count("."), name))
-    return json.dumps([sys.path, own, outer_first[:_MOST]])
+    hashes = {_HASHES: _SEED} if os.environ.get(_HASHES, "random") == "random" else {}
+    return {VARIABLE: json.dumps([sys.path, own, outer_first[:_MOST], list(hashes)])} | hashes
 
 
 def _loaded(names: Set[str]) -> list[str]:
@@ -38,9 +46,11 @@ def _loaded(names: Set[str]) -> list[str]:
 
 
 def load(value: str) -> None:
-    """Import what `described` has named, from the same folders; end this process if that starts threads."""
+    """Import what `variables` has named, from the same folders; end this process if that starts threads."""
     gc.disable()  # modules stay, so collections would take a sixth of the time and find next to nothing
-    path, first, modules = json.loads(value)
+    path, first, modules, ours = json.loads(value)
+    for name in ours:  # not for functions, and what they start
+        os.environ.pop(name, None)
     for name in first:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from privatize.execution.job import Learned, Reply, Span, SpanResult
@@ -73,7 +73,7 @@ class StartMethod:
                 self._choose_libraries(set(package.libraries))
                 self.server.set_forkserver_preload([f"{__package__}.preload"])
             modules = ["numpy", target.__module__, package.module, "cloudpickle", "threadpoolctl"]
-            with safe_path(libraries.described(modules, self._libraries or set())) as safe:
+            with safe_path(libraries.variables(modules, self._libraries or set())) as safe:
                 process: Any = self.context.Process(target=target, args=(*args, safe), daemon=True)
                 # Its start() is not called: it refuses in a daemonic process, and it adds the process to a
                 # list. If the user's program forks a child, that would end all on the list at its exit.
@@ -141,13 +141,13 @@ if hasattr(os, "register_at_fork"):  # a forked child needs a lock of its own
 
 
 @contextlib.contextmanager
-def safe_path(wanted: str = "") -> Iterator[bool]:
-    """Keep the fork server from importing modules from the working folder, and name those that it should.
+def safe_path(wanted: Mapping[str, str] | None = None) -> Iterator[bool]:
+    """Keep the fork server from importing modules from the working folder, and set more variables for it.
 
     It is started as ``python -c``, which looks there first, even if this program does not. Workers get this
     program's own ``sys.path``. The context's value is whether the variable was set before.
     """
-    given = {SAFE_PATH: "1"} | ({libraries.VARIABLE: wanted} if wanted else {})
+    given = {SAFE_PATH: "1", **(wanted or {})}
     with _turn:
         before = {name: os.environ.get(name) for name in given}
         os.environ.update(given)

@@ -17,7 +17,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="counts threads 
 
 def test_only_what_is_installed_is_named():
     """The server would run the user's own modules, or libraries that the job does not need."""
-    path, own, modules = json.loads(libraries.described(["zipapp"], {"numpy", "tests", "python"}))
+    found = libraries.variables(["zipapp"], {"numpy", "tests", "python"})
+    path, own, modules, _ = json.loads(found[libraries.VARIABLE])
     assert path == sys.path and own == ["zipapp"]
     assert modules[0] == "numpy" and "numpy.linalg" in modules
     assert all(name.partition(".")[0] == "numpy" for name in modules)
@@ -27,7 +28,7 @@ def test_workers_collect_garbage():
     """Their memory would grow with every pair: the server collects nothing while it imports."""
 
     def loads():
-        libraries.load(json.dumps([sys.path, ["numpy"], []]))
+        libraries.load(json.dumps([sys.path, ["numpy"], [], []]))
         return gc.isenabled() and gc.get_freeze_count() > 0
 
     assert _in_a_child(loads)
@@ -47,7 +48,10 @@ def test_a_thread_is_noticed():
 def _in_a_child(ask):
     pid = os.fork()
     if pid == 0:
-        os._exit(int(ask()))
+        try:
+            os._exit(int(ask()))
+        finally:  # after an error, too: else the child would go on with the tests
+            os._exit(3)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 

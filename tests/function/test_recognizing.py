@@ -1,0 +1,165 @@
+"""What one process found out about a function is used in another only if it computes the same there.
+
+Another process, where a set of strings has another order, is made here by a variable that no fingerprint
+knows, because its name is computed.
+"""
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+
+from privatize import Budget, Laplace, check_fit, estimate_sensitivity, plan, privatize, samplers, seal
+from privatize.calibration import factor_scan
+from privatize.calibration.run import Memory
+from privatize.errors import NotReproducibleError
+from privatize.function import catalogue_state
+from privatize.function.recognizing import answers_of
+from tests.cases import for_each
+from tests.function.catalogued import catalogue
+from tests.function.processes import by_process, is_second
+
+UNIT = samplers.uniform(0, 1)
+NUMBERS = itertools.count()
+N = 300  # with gamma=0.2 and epsilon=1, 25 blocks of 12 people
+
+
+def heavy(x):
+    """Move far, and further for few people."""
+    return float((x**40).mean()) * 1e3
+
+
+def new_budget(path, name):
+    return Budget(name, epsilon=20, gamma=0.9, ledger=f"{path}/ledger.db")
+
+
+class TestFits:
+    @pytest.fixture(autouse=True)
+    def quiet(self, monkeypatch):
+        """Leave the noise out, by which a test would fail now and then."""
+        monkeypatch.setattr(factor_scan, "_noise", lambda _: 0)
+
+    def checked(self, path, name):
+        """Check a function on people that are known by their name, as each process does."""
+        budget = new_budget(path, name)
+        people = seal(np.linspace(0, 1, N), name=name, version="1", budget=budget)
+        made = privatize(epsilon=1, gamma=0.2, sampler=UNIT, seed=1, store=None)(by_process)
+        return made, check_fit(made, people, epsilon=1), budget
+
+    def test_a_check_of_another_process(self, process, tmp_path):
+        """The factor of another function would be used, and there would be too little noise."""
+        name = f"fits {next(NUMBERS)}"
+        _, found, budget = self.checked(tmp_path, name)
+        spent = budget.spent.epsilon
+        process("third")  # where the function computes the same
+        assert self.checked(tmp_path, name)[1] == found
+        assert budget.spent.epsilon == spent
+        process("second")
+        with pytest.raises(NotReproducibleError, match=r"by_process\(\) gives other answers"):
+            self.checked(tmp_path, name)
+        assert budget.spent.epsilon == spent
+
+    def test_a_pickled_check(self, process, tmp_path):
+        """It would be brought from another process."""
+        made, found, _ = self.checked(tmp_path, f"fits {next(NUMBERS)}")
+        again = pickle.loads(pickle.dumps(found))
+        assert made.replace(fit=again).estimate(N).value == made.replace(fit=found).estimate(N).value
+        process("second")
+        made = privatize(epsilon=1, gamma=0.2, sampler=UNIT, seed=1, store=None)(by_process)
+        with pytest.raises(NotReproducibleError, match="has checked it"):
+            made.replace(fit=again).estimate(N)
+
+
+class TestCatalogues:
+    def declared(self, path, name, **more):
+        """Declare the same questions, as each process does."""
+        people = seal(
+            np.linspace(0, 1, 200), name=name, version="1", sampler=UNIT, budget=new_budget(path, name)
+        )
+        made = catalogue(people, name, **{"store": f"{path}/store.db"} | more)
+        for question in (heavy, by_process):
+            made.add(question)
+        made.calibrate()
+        return made
+
+    @for_each("more", [{}, {"store": "memory", "seed": 1}])
+    def test_declared_in_another_process(self, process, tmp_path, more):
+        """Its noise would be for another function, and γ would be charged for one function alone."""
+        process("first")
+        name = f"people {next(NUMBERS)}"
+        value = self.declared(tmp_path, name, **more).by_process.estimate().value
+        process("third")
+        assert self.declared(tmp_path, name, **more).by_process.estimate().value == value
+        process("second")
+        with pytest.raises(NotReproducibleError, match=r"by_process\(\) gives other answers"):
+            self.declared(tmp_path, name, **more)
+
+    def test_the_largest_gap_of_each_question_is_measured_again(self, process, tmp_path, monkeypatch):
+        """The joint gap is that of one question: all others could compute anything."""
+        monkeypatch.setattr(catalogue_state, "recognize", lambda *_: None)  # as a ledger without answers
+        name = f"people {next(NUMBERS)}"
+        self.declared(tmp_path, name)
+        process("third")
+        self.declared(tmp_path, name)
+        process("second")
+        with pytest.raises(NotReproducibleError, match=r"by_process, n=200: .* another process"):
+            self.declared(tmp_path, name)
+
+
+class TestEstimates:
+    def people(self, path):
+        """Return sealed numbers, and their budget."""
+        name = f"people {next(NUMBERS)}"
+        budget = new_budget(path, name)
+        return seal(np.linspace(0, 1, 50), name=name, version="1", budget=budget), budget
+
+    def test_gamma_is_charged_for_each_function(self, process, tmp_path):
+        """With one seed the pairs are the same, but not those on which two functions fail."""
+        (people, budget), charged = self.people(tmp_path), []
+        for kind in ("first", "third", "second", "second"):
+            process(kind)
+            privatize(epsilon=1, gamma=0.2, sampler=UNIT, seed=1, store=None)(by_process)(people)
+            charged.append(budget.spent.gamma)
+        assert charged == pytest.approx([0.2, 0.2, 0.4, 0.4])
+
+    def test_looking_again_is_not_another_function(self, tmp_path):
+        """Every further look would be charged as if it had other pairs."""
+        people, budget = self.people(tmp_path)
+        for gamma in (0.05, 0.1, 0.02):
+            privatize(epsilon=1, gamma=gamma, sampler=UNIT, store=tmp_path / "s.db")(by_process)(people)
+        keys = {row["key"] for row in budget.history().to_dict("records")}
+        assert len(keys) == 1
+
+    def test_a_number_that_is_not_the_largest(self, process):
+        """With the largest of several gaps, one pair shows but one number."""
+
+        def two(x):
+            return np.array([x.mean(), np.median(x) * (1.5 if is_second() else 0)])
+
+        options = {"n": 50, "sampler": UNIT, "norm": "sup", "plan": plan(gamma=0.2), "seed": 1}
+        found = estimate_sensitivity(two, **options)
+        known = Memory(found.gaps, found.structure, [found.plan], checked=found.m, elsewhere=True)
+        assert estimate_sensitivity(two, **options, memory=known).value == found.value
+        process("second")
+        with pytest.raises(NotReproducibleError, match="another process"):
+            estimate_sensitivity(two, **options, memory=known)
+
+
+def test_answers_are_about_few_people_and_have_no_order():
+    """Slow functions would be slow in every process, and keys in another order would be refused."""
+    sizes = []
+
+    def shares(x):
+        sizes.append(len(x))
+        names = ["low", "high"] if len(sizes) % 2 else ["high", "low"]
+        return {name: float((x < {"low": 0.5, "high": 0.9}[name]).mean()) for name in names}
+
+    made = privatize(epsilon=1, gamma=0.2, sampler=UNIT, mechanism=Laplace())(shares)
+    template = made.calibrator.template(made.definition)
+    asked = catalogue_state.Question(
+        made.definition, template, made.definition.binding.bind_public((), {}), 10**6, None
+    )
+    first, again = answers_of(asked), answers_of(asked)
+    assert first == again and len(first) == 4 and None not in first
+    assert set(sizes) == {1000}
