@@ -21,7 +21,6 @@ QUESTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "people with 8 rows, pandas": ("people", "pandas: 8 rows each"),
         "stress test, a mean": ("calibration", "the stress test, mean of 1,000 numbers"),
         '`"auto"`, 20 means': ("calibration", 'scaled="auto", means of 20 columns from 3 factors'),
-        '`"auto"`, 100 covariances': ("calibration", 'scaled="auto", covariance 10×10'),
     },
     "What saves time": {
         "`batch=`": ("calibration", "batch=, uniform numbers, per pair"),
