@@ -24,7 +24,8 @@ from privatize.samplers.families import members_of
 
 Answers = tuple[float | None, ...]
 """The sizes of a function's answers about public datasets; None where it fails."""
-_DATASETS, _MOST = 4, 1000  # public datasets, and records in each of them at most
+_MOST = 1000  # records of a public dataset
+_FEWEST, _DATASETS = 2, 8  # how many: with few records, answers of two functions may be the same by chance
 _SEED = 0  # the same for everybody: answers are compared
 _CLOSE = 1e-6  # by how much answers may differ on another machine, relative to the largest
 _OTHER = (
@@ -35,11 +36,15 @@ _OTHER = (
 
 
 def answers_of(asked: Question, n: int | None = None) -> Answers:
-    """Return the sizes of a question's answers about public datasets of n records, or of at most 1,000."""
+    """Return the sizes of a question's answers about public datasets of n records, or of at most 1,000.
+
+    They are about as quick as measuring one pair again.
+    """
     size = asked.template.used(min(asked.n, _MOST) if n is None else n)[0]
     sampler = members_of(asked.settings.sampler)[0]
     pairs = NeighbourSampler(sampler, size, streams.derived_seed(_SEED, streams.CHECK, 1), asked.schema)
-    return tuple(_size_of(asked, pairs, at) for at in range(_DATASETS))
+    count = max(_FEWEST, min(_DATASETS, _FEWEST * _MOST // size))
+    return tuple(_size_of(asked, pairs, at) for at in range(count))
 
 
 def _size_of(asked: Question, pairs: NeighbourSampler, at: int) -> float | None:
