@@ -28,8 +28,8 @@ from privatize.execution.packaging.package import Package, pack
 from privatize.execution.processes.forking import Limits
 from privatize.execution.processes.pool import machine_memory
 from privatize.execution.processes.template import evaluate
-from privatize.identity.library import sources
-from privatize.identity.origin import origin
+from privatize.identity.library import LIBRARY, sources
+from privatize.identity.origin import origin, owner_of
 from privatize.outputs.describe import describe
 from privatize.outputs.structure import Structure, Vector
 
@@ -193,8 +193,10 @@ def _packed(
         with contextlib.suppress(ExecutionError):
             more = replace(job, classes=(*job.classes, cls))
             job, package = more, pack(more)
-    container = type(empty).__module__.partition(".")[0]  # the fork server loads it once for all calls
-    return job, replace(package, libraries=tuple({*package.libraries, container}))
+    # The fork server loads once, for all calls, what evaluates blocks, and the library of their container.
+    module = type(function).__module__ if owner_of(type(function)) == LIBRARY else package.module
+    container = type(empty).__module__.partition(".")[0]
+    return job, replace(package, module=module, libraries=tuple({*package.libraries, container}))
 
 
 @dataclass
