@@ -266,7 +266,10 @@ class Evaluator:
         if waiting is not None:
             waiting.append((index, a, b))
             return gap
-        return _noted(self, index, a, b, gap)
+        if self.coordinate_gaps is not None:
+            with np.errstate(all="ignore"):
+                self.coordinate_gaps[index] = np.atleast_1d(a - b)
+        return _noted(self, index, a, gap)
 
     def both(self, pair: Pair, rng: rng_guard, reseed: bool = True) -> tuple[Any, Any]:
         """Evaluate the function on both neighbours, each with the public seed, and return flat outputs."""
@@ -371,16 +374,15 @@ def _compare(evaluator: Evaluator, waiting: Waiting, found: list[float], start: 
         return
     with np.errstate(all="ignore"):
         steps = np.array([a for _, a, _ in waiting]) - np.array([b for _, _, b in waiting])
-    for (index, a, b), gap in zip(waiting, evaluator.norm.gaps(steps).tolist(), strict=True):
-        found[index - start] = _noted(evaluator, index, a, b, gap)
+    if evaluator.coordinate_gaps is not None:
+        evaluator.coordinate_gaps |= {index: step for (index, *_), step in zip(waiting, steps, strict=True)}
+    for (index, a, _), gap in zip(waiting, evaluator.norm.gaps(steps).tolist(), strict=True):
+        found[index - start] = _noted(evaluator, index, a, gap)
     waiting.clear()
 
 
-def _noted(evaluator: Evaluator, index: int, a: Any, b: Any, gap: float) -> float:
-    """Note what is wanted of a pair's outputs, and return its gap, or infinity if that is not finite."""
-    if evaluator.coordinate_gaps is not None:
-        with np.errstate(all="ignore"):
-            evaluator.coordinate_gaps[index] = np.atleast_1d(a - b)
+def _noted(evaluator: Evaluator, index: int, a: Any, gap: float) -> float:
+    """Note what is wanted of a pair's output, and return its gap, or infinity if that is not finite."""
     if not gap <= LARGEST:
         return evaluator.note(index, "not_finite", _NOT_FINITE)
     if index % evaluator.answers_every == 0 and wanted_answers(evaluator, index, index + 1):
