@@ -1,7 +1,7 @@
 """The health checks of a calibration: some pairs are evaluated again, and must give the same gaps."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from privatize.calibration import streams
 from privatize.calibration.buffers import Pair
 from privatize.calibration.evaluators.base import Evaluator
-from privatize.calibration.evaluators.joint import JointEvaluator, recall_largest
+from privatize.calibration.evaluators.joint import JointEvaluator
 from privatize.calibration.evaluators.summed import Steps, SummedEvaluator
 from privatize.calibration.global_rng import rng_guard
 from privatize.calibration.norms import SLACK, Vector
@@ -77,32 +77,6 @@ def of_all_blocks(gaps: Vector, block: int, rng: np.random.Generator, most: int)
 
 
 # -- what is compared --
-
-
-def check_remembered(evaluator: Evaluator, gaps: Vector, own: Sequence[tuple[int, float]] | None) -> None:
-    """Measure the pair with the largest gap again, which another process has measured.
-
-    A function may compute something else in each process, because it depends on the order of a set of
-    strings, on the hash or the address of something, or on the machine: nothing that a fingerprint shows.
-    Where a gap is that of one number or function only, the largest of several, more pairs are measured again;
-    or, of many functions, each in the pair in which its ``own`` gap is the largest, if these are known.
-    """
-    if isinstance(evaluator, SummedEvaluator):
-        check_sums(evaluator, gaps, exact=False)
-    elif isinstance(evaluator, JointEvaluator) and own is not None:
-        recall_largest(evaluator, own)
-        check_each(evaluator, exact=False)
-    elif not evaluator.trusted:  # whose gaps are compared with plain evaluation afterwards
-        chosen = set(largest(gaps, 1))
-        if not evaluator.norm.adds and evaluator.known_structure.size > 1:
-            rng = streams.stream(evaluator.pairs.seed, streams.CHECK, 2)
-            chosen |= {*at_random(gaps, rng), *smallest(gaps)}
-        with rng_guard(evaluator.s0) as guard, collected_warnings(evaluator.warned):
-            for index, a, b, gap in _again(evaluator, chosen, guard, lambda _: NotReproducibleError(DRIFTS)):
-                before = float(gaps[index])
-                if not is_close(gap, before, evaluator.norm.slack(a, b)):
-                    raise NotReproducibleError(DRIFTS)
-                evaluator.rounding_noise = max(evaluator.rounding_noise, abs(gap - before))
 
 
 def check_drift(evaluator: Evaluator, gaps: Vector, *, exact: bool, elsewhere: bool) -> None:

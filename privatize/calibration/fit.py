@@ -131,9 +131,9 @@ class Fit(FitPower):
         The functions that were checked, all together.
     about : tuple of str
         Digests of the functions with their P: others cannot use it.
-    public_answers : tuple of tuple
-        The sizes of each function's answers about public datasets, as they were in the process that checked:
-        where a function gives others, it is another one.
+    signatures : tuple of tuple
+        How each function's answers differ between public datasets, in the process that checked: where they
+        differ otherwise it is another function. Empty in what an earlier version has found.
     """
 
     factor: float
@@ -141,7 +141,7 @@ class Fit(FitPower):
     smaller_factor: float | None
     functions: tuple[str, ...]
     about: tuple[str, ...]
-    public_answers: tuple[tuple[float | None, ...], ...]
+    signatures: tuple[tuple[float, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if not self.factor >= 1:
@@ -206,7 +206,7 @@ class Fit(FitPower):
     def facts(self) -> dict[str, Any]:
         """Return it as values for JSON."""
         lists = {name: list(getattr(self, name)) for name in _LISTS}
-        return asdict(self) | lists | {"public_answers": [list(each) for each in self.public_answers]}
+        return asdict(self) | lists | {"signatures": [list(each) for each in self.signatures]}
 
     @classmethod
     def of_facts(cls, facts: dict[str, Any]) -> Fit:
@@ -214,7 +214,7 @@ class Fit(FitPower):
         made = {"share": Counted(**facts["share"]), "main": Cut(**facts["main"])}
         made["smaller"] = facts["smaller"] and Cut(**facts["smaller"])
         made |= {name: tuple(facts[name]) for name in _LISTS}
-        made |= {"public_answers": tuple(map(tuple, facts["public_answers"]))}
+        made |= {"signatures": tuple(map(tuple, facts.get("signatures", ())))}
         return cls(**facts | made)
 
 

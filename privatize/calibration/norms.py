@@ -59,11 +59,6 @@ class Norm:
         declared = getattr(owner, "norm_name", "")  # by the user's own mechanism
         self.label = str(self.name or declared or getattr(function, "__qualname__", repr(function)))
 
-    @property
-    def adds(self) -> bool:
-        """Whether every number counts, and not only the largest ones; so it is for weighted norms, too."""
-        return self.name.rpartition(" ")[2] in ("l1", "l2")
-
     def gap(self, a: Any, b: Any) -> float:
         """Return the norm of the difference of two outputs: vectors, or two floats where it is absolute."""
         if type(a) is float:

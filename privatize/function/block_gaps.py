@@ -4,7 +4,7 @@ import functools
 import itertools
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from privatize.samplers.families import members_of
 _OTHER = "gives other answers for identical public data"
 TRIALS = 8
 """Public datasets on which functions are compared with themselves in the processes of blocks."""
+_ORDER = "the order of a set of strings follows from the hashes of strings"
 
 
 @dataclass(eq=False)
@@ -50,6 +51,7 @@ class Gauge:
     asked: tuple[Question, ...]
     found: tuple[Sensitivity, ...]
     cut: Cut
+    _hash: float | None = field(default=None, init=False)  # of a string, in the processes that were tried
 
     def __post_init__(self) -> None:
         # Of each function, the places of its first and of its second output in a row.
@@ -65,7 +67,7 @@ class Gauge:
         outputs = tuple(found.structure.rebuild(np.zeros(found.structure.size)) for _, found in pairs)
         coins = tuple(found.coin_seed for _, found in pairs)
         size = sum(found.structure.size for _, found in pairs)
-        return _Both(raw, outputs, coins, self.cut.size), Array("<f8", [2 * size])
+        return _Both(raw, outputs, coins, self.cut.size), Array("<f8", [2 * size + 1])
 
     def _options(self) -> dict[str, Any]:
         """Return how blocks are evaluated."""
@@ -99,6 +101,7 @@ class Gauge:
         if not worked.any():  # P's estimates are finite, so functions fail rarely
             names = ", ".join(dict.fromkeys(each.definition.name for each in self.asked))
             raise NotReproducibleError(ELSEWHERE.format(names, "fails"))
+        self._hash = rows[worked, -1].tolist()[0]
 
     def counts(self, data: Any) -> list[int]:
         """Cut private data into blocks, and return how many of them are beyond each factor.
@@ -108,6 +111,8 @@ class Gauge:
         """
         # Each function has a public seed of its own.
         rows = run_blocks(*self._packed(), data, self.cut.number, coin_seed=None, **self._options())
+        if self._hash is not None:  # processes with other orders of sets were not tried
+            rows[rows[:, -1] != self._hash] = np.nan
         beyond = np.zeros((len(FACTORS), len(rows)), dtype=bool)
         for asked, found, (one, other) in zip(self.asked, self.found, self._places, strict=True):
             norm = Norm(weighted(asked.settings.mechanism, found.shape).norm)
@@ -159,4 +164,4 @@ class _Both:
                 rng.reseed()
                 # Flattened at once: functions return buffers that they use again.
                 rows.append(np.array(structure.flatten(function(neighbour))))
-        return np.concatenate(rows)
+        return np.concatenate([*rows, [float(hash(_ORDER) >> 12)]])

@@ -21,7 +21,7 @@ from privatize.function import families
 from privatize.function.advice import REACHABLE, UNSTEADY
 from privatize.function.box import Box
 from privatize.function.question import Definition, Question
-from privatize.function.recognizing import answers_of, mark_of, recognize
+from privatize.function.recognizing import mark_of, recognize, signature
 from privatize.function.remembering import UNAVAILABLE, Writer, completed, seed_of, store_of
 from privatize.function.settings import Settings
 from privatize.function.signal import warn_uninformative
@@ -165,7 +165,9 @@ class Calibrator:
                 raise errors.SettingsError(f"""fit= is about {", ".join(fit.functions)} with another function,
                     P, mechanism or gamma than {name}() has. Check this one: check_fit({name}, people,
                     epsilon=...).""")
-            recognize(asked, fit.public_answers[fit.about.index(identity)], fit.main.size, "has checked it")
+            for each, before in zip(fit.about, fit.signatures, strict=False):
+                if each == identity:
+                    recognize(asked, before, fit.main.size, "has checked it")
             known = put(self._widened, at, (found, fit, fit.widen(found)))
         key = f"{estimate.key}:{fit.factor:.6g}" if estimate.key else None
         return replace(estimate, sensitivity=known[2], key=key)
@@ -269,7 +271,7 @@ class Calibrator:
         if asked.settings.seed is None or isinstance(found, ProvenBound):
             return ""
         known = self._marks.get(id(found))  # of an object that the value keeps alive
-        return (known or put(self._marks, id(found), (found, mark_of(answers_of(asked)))))[1]
+        return (known or put(self._marks, id(found), (found, mark_of(signature(asked)))))[1]
 
     def _charged(self, asked: Question, key: str) -> str:
         """Return the key that answers are charged under: gamma is charged once for each."""

@@ -36,7 +36,7 @@ from privatize.function.persons import ledger_tag
 from privatize.function.pipeline import released
 from privatize.function.private_function import PrivateFunction
 from privatize.function.question import Definition, Question
-from privatize.function.recognizing import answers_of, recognize
+from privatize.function.recognizing import recognize, signature
 from privatize.function.settings import Settings
 from privatize.function.trying import tried
 from privatize.mechanisms import Gaussian
@@ -261,22 +261,22 @@ class State:
         return joint.joint(self.name, self.settings, asked, [entry.label for entry in draft.sampled])
 
     def _decided(self, draft: Draft) -> dict[str, Any]:
-        """Return what a first declaration decides: seed, weights, fit, and what questions answer publicly."""
+        """Return what a first declaration decides: seed, weights, fit, and signatures of the questions."""
         # Another declaration has other pairs, also with the user's seed: gaps that were seen are not reused.
         seed = streams.fresh_seed() if self.seed is None else draft.seed(self.seed)
         weights = [list(each) for each in (self.seen or self.pilot()).weights]
         fit = None if self.fit is None else self.fit.facts()
-        answers = [list(answers_of(each)) for each in draft.questions]
-        return {"seed": seed, "weights": weights, "fit": fit, "public_answers": answers}
+        signatures = [list(signature(each)) for each in draft.questions]
+        return {"seed": seed, "weights": weights, "fit": fit, "signatures": signatures}
 
     def _take(self, draft: Draft, found: Declaration) -> None:
         """Calibrate what was declared, and give each member its estimates."""
         decided, shares = found.facts, {}
         if draft.sampled:
             seed, weights = decided["seed"], decided["weights"]
-            # γ was charged for the questions as they are answered there. Earlier versions wrote no answers.
-            for asked, answers in zip(draft.questions, decided.get("public_answers", ()), strict=False):
-                recognize(asked, answers, None, f"declared {self.name!r}")
+            # γ was charged for the questions as they are answered there. Earlier versions did not write it.
+            for asked, before in zip(draft.questions, decided.get("signatures", ()), strict=False):
+                recognize(asked, before, None, f"declared {self.name!r}")
             made = joint.calibrated(Calibrator(), self.together(draft), weights, seed)
             if self.fit is not None or decided["fit"] is not None:
                 self.fit = self._declared_fit(found)

@@ -141,7 +141,7 @@ class Draft:
         }
 
     def declaration(self, facts: dict[str, Any], decided: dict[str, Any], late: bool) -> Declaration:
-        """Return what is written to a ledger; `decided` are seed, weights, fit and public answers."""
+        """Return what is written to a ledger; `decided` are seed, weights, fit and signatures."""
         digest = _digest([self.whom.dataset, self.whom.n, facts])
         key = f"{_digest([self.name, digest, decided])}:{decided['seed']}{self.tag and f':{self.tag}'}"
         content = json.dumps({**decided, **facts}, sort_keys=True)

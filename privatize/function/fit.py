@@ -26,7 +26,7 @@ from privatize.function.calibrator import refuse_reachable
 from privatize.function.opening import Opened, Opening
 from privatize.function.private_function import PrivateFunction
 from privatize.function.question import Question
-from privatize.function.recognizing import answers_of, recognize
+from privatize.function.recognizing import recognize, signature
 from privatize.function.settings import Settings
 from privatize.function.template import Template
 from privatize.identity.fingerprint import identity_of
@@ -183,7 +183,7 @@ class Check:
         def read(facts: dict[str, Any]) -> Fit:
             """Read what was found before, if the functions are still what was checked."""
             fit = Fit.of_facts(facts)
-            for each, before in zip(asked, fit.public_answers, strict=True):
+            for each, before in zip(asked, fit.signatures, strict=False):
                 recognize(each, before, planned.main.size, "has checked it")
             return fit
 
@@ -192,15 +192,15 @@ class Check:
                 raise SettingsError(self.again)
             main, second = self._gauge(template, schema, planned.main), planned.smaller
             smaller = None if second is None else self._gauge(template, schema, second)
-            answers = tuple(answers_of(each, planned.main.size) for each in asked)
-            return functools.partial(_measured, main, smaller, known | {"public_answers": answers})
+            signatures = tuple(signature(each, planned.main.size) for each in asked)
+            return functools.partial(_measured, main, smaller, known | {"signatures": signatures})
 
         return found.once(self._lesson(found, asked, epsilon), read, prepare)
 
     def _lesson(self, found: Opened, asked: tuple[Question, ...], epsilon: float) -> Lesson:
         """Return what the answer is remembered under; without settings if that cannot be known."""
         plans = [repr((each.settings.plan, each.settings.min_sensitivity)) for each in asked]
-        facts = ["fit and public answers", epsilon, self.labels, plans]
+        facts = ["fit", epsilon, self.labels, plans]
         digests = [identity_of(each.facts(), version=each.settings.version) for each in asked]
         key = None if None in digests else identity_of([*facts, digests])
         within = " ".join(found.template.law()["declared"])

@@ -162,7 +162,7 @@ def checked(case: Case, people: Any, P: Draw, rng: Rng, known: Callable[[int], f
     second = None if cut.smaller is None else counts(cut.smaller, order[used:])
     facts: dict[str, Any] = {"main": cut.main, "smaller": cut.smaller, "n": case.n}
     facts |= {"gamma": GAMMA, "epsilon": case.epsilon, "functions": ("f",), "about": ("",)}
-    return fit_of(counts(cut.main, order), second, **facts, public_answers=((),))
+    return fit_of(counts(cut.main, order), second, **facts)
 
 
 def learned(people: Any) -> Draw:

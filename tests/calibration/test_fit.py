@@ -23,7 +23,7 @@ FACTS = {
     "epsilon": 0.5,
     "functions": ("slope",),
     "about": ("digest",),
-    "public_answers": ((1.0, None),),
+    "signatures": ((1.0, 2.0, 3.0),),
 }
 
 

@@ -248,6 +248,15 @@ def test_what_computes_something_else_there_is_refused_before_anybody_pays(
     assert function.__name__ in str(caught.value)
 
 
+def test_processes_with_other_hashes_than_those_that_were_tried():
+    """The fork server may have been replaced meanwhile, and a function may compute something else there."""
+    made = gauge(mean)
+    made.check()
+    assert made.counts(scaled())[-1] == 0
+    made._hash += 1
+    assert made.counts(scaled())[-1] == B
+
+
 def test_a_function_that_fails_on_some_public_data_can_be_checked():
     """Failures that P has as well say nothing about the processes of blocks."""
 

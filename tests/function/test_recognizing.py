@@ -10,12 +10,13 @@ import pickle
 import numpy as np
 import pytest
 
-from privatize import Budget, Laplace, check_fit, estimate_sensitivity, plan, privatize, samplers, seal
-from privatize.calibration import factor_scan
+from privatize import Budget, check_fit, estimate_sensitivity, plan, privatize, samplers, seal
+from privatize.calibration import factor_scan, run
 from privatize.calibration.run import Memory
 from privatize.errors import NotReproducibleError
 from privatize.function import catalogue_state
-from privatize.function.recognizing import answers_of
+from privatize.function.question import Question
+from privatize.function.recognizing import mark_of, same, signature
 from tests.cases import for_each
 from tests.function.catalogued import catalogue
 from tests.function.processes import by_process, is_second
@@ -97,7 +98,8 @@ class TestCatalogues:
 
     def test_the_largest_gap_of_each_question_is_measured_again(self, process, tmp_path, monkeypatch):
         """The joint gap is that of one question: all others could compute anything."""
-        monkeypatch.setattr(catalogue_state, "recognize", lambda *_: None)  # as a ledger without answers
+        monkeypatch.setattr(catalogue_state, "recognize", lambda *_: None)  # as a ledger without signatures
+        monkeypatch.setattr(run, "check_drift", lambda *_, **__: None)  # which has missed it
         name = f"people {next(NUMBERS)}"
         self.declared(tmp_path, name)
         process("third")
@@ -146,20 +148,128 @@ class TestEstimates:
             estimate_sensitivity(two, **options, memory=known)
 
 
-def test_answers_are_about_few_people_and_have_no_order():
-    """Slow functions would be slow in every process, and keys in another order would be refused."""
-    sizes = []
+def rare(x):
+    """Move further in the second kind of process, but only for a tenth of the records."""
+    return float((x < 0.5).mean() + (10 if is_second() else 0) * (x > 0.9).mean())
+
+
+def test_a_function_that_differs_for_some_records_only(process, tmp_path):
+    """The pair with the largest gap may have none of these records."""
+
+    def estimate():
+        return privatize(epsilon=1, gamma=0.05, sampler=UNIT, store=tmp_path / "s.db")(rare).estimate(100)
+
+    before = estimate().value
+    process("third")
+    assert estimate().value == before
+    process("second")
+    with pytest.raises(NotReproducibleError, match="another process"):
+        estimate()
+
+
+def asked(function, sampler=UNIT, n=200, **more):
+    made = privatize(epsilon=1, gamma=0.2, sampler=sampler, **more)(function)
+    template, call = made.calibrator.template(made.definition), made.definition.binding.bind_public((), {})
+    return Question(made.definition, template, call, n, None)
+
+
+def of_array(x):
+    """Return two numbers, which swap their places in the second kind of process."""
+    found = [x.mean(), np.median(x) * 1000]
+    return np.array(found[::-1] if is_second() else found)
+
+
+def of_mixed_scales(x):
+    """Return a large number, and a small one that is another in the second kind of process."""
+    return {"income": x.mean() * 1e5, "share": float((x < (0.4 if is_second() else 0.5)).mean())}
+
+
+def normalized(x):
+    """Return numbers of which one is always 1."""
+    found = np.array([1.0, x.mean() * (3 if is_second() else 1)])
+    return found / found.max()
+
+
+def of_many(x):
+    """Return many numbers, of which one is another in the second kind of process."""
+    found = np.sort(x)
+    found[7] *= 1.01 if is_second() else 1
+    return found
+
+
+def of_few(x):
+    """Fail for few people."""
+    return by_process(x) if len(x) > 1500 else [1.0][1]
+
+
+@for_each(
+    ("function", "n"),
+    [
+        (by_process, 200),
+        (of_array, 50),
+        (of_mixed_scales, 50),
+        (normalized, 50),
+        (of_many, 200),
+        (of_few, 2000),
+    ],
+)
+def test_functions_that_are_told_apart(process, function, n):
+    """Noise, or γ, would be for one function, and the answers from another."""
+    process("first")
+    known = signature(asked(function, n=n))
+    process("third")
+    again = signature(asked(function, n=n))
+    assert known == again and mark_of(known) == mark_of(again)
+    process("second")
+    other = signature(asked(function, n=n))
+    assert not same(known, other) and mark_of(known) != mark_of(other)
+
+
+def test_keys_may_come_in_any_order():
+    """A function that returns the same in another order would be refused."""
+    runs = []
 
     def shares(x):
-        sizes.append(len(x))
-        names = ["low", "high"] if len(sizes) % 2 else ["high", "low"]
+        runs.append(len(x))
+        names = ["low", "high"] if len(runs) > 4 else ["high", "low"]
         return {name: float((x < {"low": 0.5, "high": 0.9}[name]).mean()) for name in names}
 
-    made = privatize(epsilon=1, gamma=0.2, sampler=UNIT, mechanism=Laplace())(shares)
-    template = made.calibrator.template(made.definition)
-    asked = catalogue_state.Question(
-        made.definition, template, made.definition.binding.bind_public((), {}), 10**6, None
-    )
-    first, again = answers_of(asked), answers_of(asked)
-    assert first == again and len(first) == 2 and None not in first
-    assert set(sizes) == {1000}
+    assert signature(asked(shares)) == signature(asked(shares)) and runs == [200] * 8
+
+
+def test_constants_are_not_shown():
+    """A ledger would have a mean of the private data, which somebody subtracts."""
+    secret = 0.8765
+
+    def centered(x):
+        return x.mean() - secret
+
+    found = signature(asked(centered))
+    assert found == pytest.approx(signature(asked(lambda x: x.mean())), abs=1e-12)
+    assert len(found) == 3 and not any(abs(each) > 0.2 for each in found)
+
+
+def test_functions_that_fail(process):
+    """They would have the mark of another one, and γ would be charged once for all of them."""
+    assert signature(asked(lambda x: [1.0][1])) == ()
+    assert mark_of(()) != mark_of(())
+    assert len(signature(asked(lambda x: x.mean() if x[0] > 0.3 else [1.0][1]))) == 3
+
+
+def test_p_with_a_size_of_its_own(tmp_path):
+    """A P that uses more records than other public datasets have could not be used with a seed."""
+    P = UNIT.fixed(size=1500)
+    budget = new_budget(tmp_path, f"budget {next(NUMBERS)}")
+    people = seal(np.linspace(0, 1, 2000), name=f"people {next(NUMBERS)}", version="1", budget=budget)
+    made = privatize(epsilon=1, gamma=0.3, sampler=P, seed=1, store=None)(by_process)
+    assert isinstance(made(people), float)
+
+
+def test_checks_of_an_earlier_version():
+    """What somebody has paid for could not be read."""
+    made = privatize(epsilon=1, gamma=0.2, sampler=UNIT, seed=1, store=None)(by_process)
+    found = check_fit(made, np.linspace(0, 1, N), epsilon=1)
+    facts = found.facts()
+    del facts["signatures"]
+    old = type(found).of_facts(facts)
+    assert made.replace(fit=old).estimate(N).value == made.replace(fit=found).estimate(N).value

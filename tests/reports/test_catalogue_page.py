@@ -98,6 +98,6 @@ def test_the_check_of_p():
     made.add(mean)
     found = {"share": Counted(0.2, 0.1, 0.3), "certified": 0.06, "excess": 4.0, "main": Cut(448, 40)}
     found |= {"smaller": None, "smaller_factor": None, "n": 20_000, "gamma": 0.05, "epsilon": 0.5}
-    fit = Fit(factor=2.0, **found, functions=("mean",), about=("digest",), public_answers=((1.0,),))
+    fit = Fit(factor=2.0, **found, functions=("mean",), about=("digest",))
     text = shown(sections(made.facts() | {"fit": fit.facts()}))
     assert "widened 2 times" in text and "at most 6.0%" in text and "is assumed" in text

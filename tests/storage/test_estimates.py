@@ -33,6 +33,9 @@ from tests.storage.remembered import counted, made
 
 ROOT = str(Path(package.__file__).parents[1])
 NUMBERS = itertools.count()
+# The runs on pairs that are measured again: the first, the last, the largest, the two smallest and eight at
+# random, of which some may be the same.
+FEW = 2 * 13
 
 
 def fresh(path):
@@ -42,14 +45,15 @@ def fresh(path):
 
 
 class TestRecall:
-    def test_another_process_evaluates_one_pair(self, path):
+    def test_another_process_evaluates_a_few_pairs(self, path):
         """The next program would measure again what one program has calibrated; or take it without a look."""
         first = made(counted(), path).estimate(50)
         raw = counted()
         again = made(raw, fresh(path)).estimate(50)
-        assert raw.notes.runs == 2
+        before = raw.notes.runs
+        assert 20 <= before <= FEW
         made(raw, path).estimate(50)
-        assert raw.notes.runs == 2
+        assert raw.notes.runs == before
         assert np.array_equal(first.gaps, again.gaps)
         assert (first.value, first.seed, first.gamma) == (again.value, again.seed, again.gamma)
 
@@ -73,7 +77,7 @@ class TestRecall:
         small = made(raw, path, samples=300, seed=5).estimate(50)
         before = raw.notes.runs
         large = made(raw, fresh(path), samples=700, seed=5).estimate(50)
-        checks = 9  # a few more runs check that the function is still the same
+        checks = FEW + 9  # a few more runs check that the function is still the same
         assert before < raw.notes.runs <= before + 2 * 400 + checks
         assert np.array_equal(large.gaps[:300], small.gaps)
         assert np.array_equal(large.gaps, made(counted(), None, samples=700, seed=5).estimate(50).gaps)
@@ -242,7 +246,7 @@ class TestDisasters:
         had = stored_pairs(path)
         assert had == 256  # one block of pairs was complete
         found = f.estimate(100)
-        assert notes.runs <= 900 + 2 * (557 - 256) + 28
+        assert notes.runs <= 900 + 2 * (557 - 256) + FEW + 28
         assert np.array_equal(found.gaps, made(counted(), None, gamma=0.05, seed=2).estimate(100).gaps)
 
     @pytest.mark.parametrize(
@@ -331,13 +335,11 @@ class TestDisasters:
         connection.close()
         raw = counted()
         made(raw, fresh(path)).estimate(50)
-        # The largest, because another process has measured it; at most 13 pairs, the first, the last, the
-        # largest, the two smallest and eight at random, of which some may be the same; and eight runs for the
-        # spread of answers. All would be 166.
-        assert 28 <= raw.notes.runs <= 36
+        # And eight runs for the spread of answers. All would be 166.
+        assert 28 <= raw.notes.runs <= FEW + 8
         raw = counted()
         made(raw, fresh(path)).estimate(50)
-        assert raw.notes.runs == 2
+        assert raw.notes.runs <= FEW
 
     def test_gaps_of_another_seed_are_not_merged(self, path):
         """A slow writer whose estimate was forgotten and started again would mix in gaps of another seed."""

@@ -32,12 +32,12 @@ def variables(own: list[str], names: Set[str]) -> dict[str, str]:
     """Return what the server starts with: this process's folders, our modules, what it has of libraries.
 
     All servers of a program hash strings alike: what was tried in one may be evaluated in the next one, where
-    a set of strings must have the same order.
+    a set of strings must have the same order. (Under ``python -E`` and ``-I`` they do not.)
     """
     files = {name: getattr(sys.modules[name], "__file__", None) for name in _loaded(names)}
     modules = [name for name, file in files.items() if isinstance(file, str) and is_installed(file)]
     outer_first = sorted(modules, key=lambda name: (name.count("."), name))
-    hashes = {_HASHES: _SEED} if os.environ.get(_HASHES, "random") == "random" else {}
+    hashes = {_HASHES: _SEED} if (os.environ.get(_HASHES) or "random") == "random" else {}
     return {VARIABLE: json.dumps([sys.path, own, outer_first[:_MOST], list(hashes)])} | hashes
 
 

@@ -487,9 +487,10 @@ class TestPrograms:
         out, _ = program.start().communicate(timeout=300)
         assert program.process.returncode == 0, out
         assert np.array_equal(np.load(program.gaps), estimate(mean, "inline", seed=3).gaps)
-        # Two runs for each missing pair, for the largest gap that the first program left, and for each of at
-        # most 13 that are checked at the end; and one on private data.
-        assert 2 * (219 - known) + 2 <= program.runs() - before <= 2 * (219 - known) + 2 + 2 * 13 + 1
+        # Two runs for each missing pair, and for each of at most 13 that are checked: at first those that the
+        # first program left, and at the end; and one on private data.
+        missing, checked = 2 * (219 - known), 2 * 13
+        assert missing + 2 <= program.runs() - before <= missing + 2 * checked + 1
         assert until(lambda: not program.alive())
 
     def run(self, code, *args, **rest):
