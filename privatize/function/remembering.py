@@ -13,9 +13,11 @@ import numpy as np
 from privatize import errors
 from privatize.calibration import streams
 from privatize.calibration.refuting import ProvenBound
+from privatize.calibration.run import REMEMBERED
 from privatize.calibration.sensitivity import Sensitivity
 from privatize.function import families
 from privatize.function.question import Question
+from privatize.function.recognizing import same, signature
 from privatize.function.settings import Settings
 from privatize.identity.fingerprint import token
 from privatize.mechanisms.shapes import Shape
@@ -119,8 +121,9 @@ def completed(store: Store, asked: Question, key: str, orders: frozenset[str]) -
 def _measured(store: Store, asked: Question, key: str, orders: frozenset[str]) -> Sensitivity:
     """Read a sampled estimate for one P from what is remembered, and evaluate what is missing.
 
-    If another process has measured it, one pair is measured again: the function may compute something else
-    here, for example because the order of a set of strings is another one.
+    If another process has measured it, the function must be recognized: it may compute something else here,
+    for example because the order of a set of strings is another one. Where that process was stopped before it
+    had noted how, some pairs are measured again.
     """
     settings, plan, name = asked.settings, asked.settings.plan, asked.definition.name
     entry = _opened(store, asked, key)
@@ -141,6 +144,10 @@ def _measured(store: Store, asked: Question, key: str, orders: frozenset[str]) -
         )
     here = key, entry.seed, orders
     entry.elsewhere = not store.measured_here(here, entry.gaps[: plan.m])
+    if entry.elsewhere and entry.signature:
+        if not same(entry.signature, signature(asked)):
+            raise errors.NotReproducibleError(REMEMBERED.format(name=name, n=asked.n))
+        entry.elsewhere = False
     write = Writer(store)
     entry.save = functools.partial(write, store.save, key, entry.seed)
     entry.note = functools.partial(write, store.look, key)
@@ -153,7 +160,10 @@ def _measured(store: Store, asked: Question, key: str, orders: frozenset[str]) -
         raise
     store.note_measured(here, found.gaps)
     if entry.checked < plan.m:
-        write(store.describe, key, entry.seed, **_facts(found, entry, time.perf_counter() - start))
+        facts = _facts(found, entry, time.perf_counter() - start)
+        # A catalogue has those of its questions in its declaration.
+        own = () if entry.largest else signature(asked)
+        write(store.describe, key, entry.seed, **facts, **({"signature": own} if own else {}))
     return found
 
 

@@ -90,12 +90,15 @@ class Entry(Memory):
         Of many functions, each one's pair with its own largest gap, and that gap.
     proven : dict
         The facts about a proven bound that was tried.
+    signature : tuple of float
+        How answers about public datasets differ, which tells what the function computes; empty if unknown.
     """
 
     key: str
     seed: int
     failure: dict[str, Any] = field(default_factory=dict)
     proven: dict[str, Any] = field(default_factory=dict)
+    signature: tuple[float, ...] = ()
 
 
 class Store:
@@ -362,6 +365,7 @@ def _parsed(key: str, rows: _Rows) -> Entry:
         cause=str(facts.get("cause", "")),
         tried=Tried.from_json(facts["stress"]) if "stress" in facts else None,
         proven=dict(facts.get("proven", {})),
+        signature=tuple(map(float, facts.get("signature", ()))),
         largest=_largest(facts["largest"]) if "largest" in facts else None,
     )
     if weights:
