@@ -144,6 +144,7 @@ def _measured(store: Store, asked: Question, key: str, orders: frozenset[str]) -
         )
     here = key, entry.seed, orders
     entry.elsewhere = not store.measured_here(here, entry.gaps[: plan.m])
+    theirs = entry.elsewhere and entry.checked >= plan.m
     if entry.elsewhere and entry.signature:
         if not same(entry.signature, signature(asked)):
             raise errors.NotReproducibleError(REMEMBERED.format(name=name, n=asked.n))
@@ -156,7 +157,7 @@ def _measured(store: Store, asked: Question, key: str, orders: frozenset[str]) -
     try:
         found = asked.calibrate(entry.seed, entry)
     except errors.CalibrationError as error:
-        _remember_failure(write, entry, asked, error)
+        _remember_failure(write, entry, asked, error, theirs)
         raise
     store.note_measured(here, found.gaps)
     if entry.checked < plan.m:
@@ -167,16 +168,16 @@ def _measured(store: Store, asked: Question, key: str, orders: frozenset[str]) -
     return found
 
 
-def _remember_failure(write: Writer, entry: Entry, asked: Question, error: errors.CalibrationError) -> None:
+def _remember_failure(
+    write: Writer, entry: Entry, asked: Question, error: errors.CalibrationError, theirs: bool
+) -> None:
     """Remember a failure, too: trying again must not be a way to a luckier estimate.
 
     But not if another process has measured and checked all of it: that one is right to use it.
     """
-    plan = asked.settings.plan
     shared = isinstance(error, errors.NotReproducibleError | errors.PairError)
-    theirs = shared and entry.elsewhere and plan is not None and entry.checked >= plan.m
-    if not (theirs or getattr(error, "remembered", False)):
-        which = "*" if shared else repr((plan, asked.settings.min_sensitivity))
+    if not ((theirs and shared) or getattr(error, "remembered", False)):
+        which = "*" if shared else repr((asked.settings.plan, asked.settings.min_sensitivity))
         write(write.store.fail, entry.key, entry.seed, which, error.plain().facts())
 
 
