@@ -256,6 +256,18 @@ def test_functions_that_fail(process):
     assert len(signature(asked(lambda x: x.mean() if x[0] > 0.3 else [1.0][1]))) == 3
 
 
+def test_functions_that_may_not_end():
+    """The program would wait for ever for a function that is evaluated with a time limit elsewhere."""
+    runs = []
+
+    def noted(x):
+        runs.append(len(x))
+        return x.mean()
+
+    assert signature(asked(noted, timeout=1)) == () and runs == []
+    assert len(signature(asked(noted))) == 3 and runs == [200] * 4
+
+
 def test_p_with_a_size_of_its_own(tmp_path):
     """A P that uses more records than other public datasets have could not be used with a seed."""
     P = UNIT.fixed(size=1500)
