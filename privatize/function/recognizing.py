@@ -123,6 +123,9 @@ def mark_of(signature: Signature) -> str:
 
 
 def recognize(asked: Question, known: Sequence[float], n: int | None, what: str) -> None:
-    """Refuse a function whose answers differ otherwise than in the process that did something."""
-    if not same(known, signature(asked, n)):
+    """Refuse a function whose answers differ otherwise than in the process that did something.
+
+    One that has a time limit is not evaluated, and so not recognized.
+    """
+    if asked.settings.timeout is None and not same(known, signature(asked, n)):
         raise NotReproducibleError(_OTHER.format(asked.definition.name, what))
