@@ -162,8 +162,9 @@ def _measured(store: Store, asked: Question, key: str, orders: frozenset[str]) -
     store.note_measured(here, found.gaps)
     if entry.checked < plan.m:
         facts = _facts(found, entry, time.perf_counter() - start)
-        # Not of what may end this process, nor of a catalogue, which has those of its questions.
-        own = () if found.failed or entry.largest else signature(asked)
+        # Not for this process alone, nor of what may end it; a catalogue has those of its questions.
+        skipped = store.url == "memory" or found.failed or entry.largest
+        own = () if skipped else signature(asked)
         write(store.describe, key, entry.seed, **facts, **({"signature": own} if own else {}))
     return found
 
