@@ -31,6 +31,7 @@ from privatize.samplers.families import members_of
 Signature = tuple[float, ...]
 """How answers about public datasets differ, number by number; empty if the function fails, or may not end."""
 _DATASETS, _TRIED = 4, 16  # datasets that are compared; if a function fails on some, others are tried
+_MOST = 10**6  # records: sums are calibrated without datasets, for any n
 _NUMBERS = 32  # of an answer: longer ones are added up in so many sums
 _SEED = 0  # the same for everybody
 _CLOSE = 1e-6  # by how much a difference may be another one on another machine, relative to the largest
@@ -42,11 +43,12 @@ _OTHER = (
 
 
 def signature(asked: Question, n: int | None = None) -> Signature:
-    """Return how a question's answers about public datasets, of n records or of its own number, differ."""
+    """Return how a question's answers about public datasets differ, of n records or of its own number."""
     if asked.settings.timeout is not None:  # it is evaluated here, where nothing ends it
         return ()
     sampler, seed = members_of(asked.settings.sampler)[0], streams.derived_seed(_SEED, streams.CHECK, 1)
-    pairs = NeighbourSampler(sampler, asked.n if n is None else n, seed, asked.schema)
+    size = min(asked.n if n is None else n, _MOST)
+    pairs = NeighbourSampler(sampler, size, seed, asked.schema)
     found: list[Vector] = []
     for at in range(_TRIED):
         numbers = _numbers(asked, pairs, at)

@@ -10,7 +10,7 @@ import pickle
 import numpy as np
 import pytest
 
-from privatize import Budget, check_fit, estimate_sensitivity, plan, privatize, samplers, seal
+from privatize import Budget, check_fit, estimate_sensitivity, plan, privatize, samplers, seal, sums
 from privatize.calibration import factor_scan, run
 from privatize.calibration.run import Memory
 from privatize.errors import NotReproducibleError
@@ -269,6 +269,11 @@ def test_functions_that_may_not_end():
     recognize(limited, (1.0, 2.0, 3.0), None, "has checked it")
     assert runs == []
     assert len(signature(asked(noted))) == 3 and runs == [200] * 4
+
+
+def test_sums_about_very_many_people():
+    """Their datasets would not fit into memory: sums are calibrated from two records of each pair."""
+    assert len(signature(asked(sums.means(), n=10**15))) == 3
 
 
 def test_p_with_a_size_of_its_own(tmp_path):
