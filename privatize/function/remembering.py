@@ -17,7 +17,7 @@ from privatize.calibration.run import REMEMBERED
 from privatize.calibration.sensitivity import Sensitivity
 from privatize.function import families
 from privatize.function.question import Question
-from privatize.function.recognizing import same, signature
+from privatize.function.recognizing import Signature, same, signature
 from privatize.function.settings import Settings
 from privatize.identity.fingerprint import token
 from privatize.mechanisms.shapes import Shape
@@ -161,12 +161,18 @@ def _measured(store: Store, asked: Question, key: str, orders: frozenset[str]) -
         raise
     store.note_measured(here, found.gaps)
     if entry.checked < plan.m:
-        facts = _facts(found, entry, time.perf_counter() - start)
-        # Not for this process alone, nor of what may end it; a catalogue has those of its questions.
-        skipped = store.url == "memory" or found.failed or entry.largest
-        own = () if skipped else signature(asked)
-        write(store.describe, key, entry.seed, **facts, **({"signature": own} if own else {}))
+        own = _signature(store, asked, found, entry)
+        write(store.describe, key, entry.seed, **_facts(found, entry, own, time.perf_counter() - start))
     return found
+
+
+def _signature(store: Store, asked: Question, found: Sensitivity, entry: Entry) -> Signature:
+    """Return what tells other processes what a function computes, if there is any need for it.
+
+    There is none for estimates in memory. A function that has failed might end this process. A catalogue has
+    the signatures of its questions in its declaration.
+    """
+    return () if store.url == "memory" or found.failed or entry.largest else signature(asked)
 
 
 def _remember_failure(
@@ -182,12 +188,13 @@ def _remember_failure(
         write(write.store.fail, entry.key, entry.seed, which, error.plain().facts())
 
 
-def _facts(found: Sensitivity, entry: Entry, seconds: float) -> dict[str, Any]:
+def _facts(found: Sensitivity, entry: Entry, own: Signature, seconds: float) -> dict[str, Any]:
     """Return the public facts about a calibration that are remembered with its gaps."""
     given: dict[str, Any] = {
         "jitter": found.jitter,
         "cause": found.cause,
         "largest": entry.largest,
+        "signature": own,
         "spread": found.spread and found.spread.to_json(),
         "stress": found.stress and found.stress.tried.to_json(),
     }
